@@ -20,7 +20,7 @@ from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.pages import html
-from toolparse_lab.evals.reports.pages.drawings import leaders, tradeoffs_of
+from toolparse_lab.evals.reports.pages.charts import leaders
 from toolparse_lab.evals.reports.pages.files import plain_cells
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.runner.exchange.types import Completion
@@ -108,15 +108,6 @@ def test_a_page_says_what_it_has_no_room_for(
 
 def test_a_fragment_has_no_anchors_that_could_meet_those_of_another(report: Report) -> None:
     assert not re.search(r'<(h2|div|nav)[^>]* id="', report.html())
-
-
-def test_success_is_drawn_against_cost_and_time(report: Report) -> None:
-    cost, seconds = tradeoffs_of(report)
-    assert len(cost.dots) == len(seconds.dots) == 49
-    assert (cost.greatest, seconds.greatest) == ("$0.07", "7 s")
-    words = {dot.words for dot in cost.dots if dot.leads}
-    assert "m0 · a6: 100 %, $0.01" in words
-    assert not any("$0.07" in text for text in words), "as good for less money elsewhere"
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))

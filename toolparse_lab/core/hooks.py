@@ -12,6 +12,7 @@ from typing import Any
 
 # Module below the package -> its functions, each of a name of its own.
 UPWARD = {
+    "evals.reports.pages.charts": ("figure_chart",),
     "evals.reports.pages.files": ("figure_html", "figure_markdown", "figure_text", "save_figure"),
     "formats.spec": ("from_spec",),
     "formats.surface": ("format_tool_call", "format_tool_response", "format_tools"),

@@ -243,6 +243,13 @@ class ArmComparison:
 
     __repr__ = __str__
 
+    def chart(self, name: str = "difference") -> Any:
+        """Return the differences with their intervals as an Altair object, which notebooks draw.
+
+        Raises the errors of `Report.chart`.
+        """
+        return hooks.call("figure_chart", self, name)
+
     def _repr_html_(self) -> str:
         return str(hooks.call("figure_html", self))
 

@@ -360,6 +360,16 @@ class Report:
         bounds = {"success": success, "coercion_rate": coercion_rate, **thresholds}
         return check_gates(self.frame, self.by, bounds, self.cell_name, self.is_baseline)
 
+    def chart(self, name: str = "success") -> Any:
+        """Return a chart as an Altair object, which notebooks draw and which can be restyled.
+
+        name: "success" with its intervals, "ladder" of help, "outcomes", "verdicts", success
+        against "cost" or "time", "flips" by case and cell, "growth" of success with intervals that
+        hold at every look. Raises UnknownName for another name, BadOptions where the report has
+        nothing to draw in it, and MissingExtra without the extra `charts`.
+        """
+        return hooks.call("figure_chart", self, name)
+
     def text(self, width: int | None = None) -> str:
         """Return an aligned plain table with intervals, for a terminal."""
         return str(hooks.call("figure_text", self, width=width))

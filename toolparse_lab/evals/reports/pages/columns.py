@@ -4,6 +4,7 @@ terminal or LaTeX; and the words for numbers in their cells.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -19,6 +20,7 @@ Cell: TypeAlias = str | Markup
 Head: TypeAlias = Sequence[tuple[str, str]]
 """(name, classes) of each column; see `Section` for the classes."""
 Medium: TypeAlias = Literal["html", "md", "text", "tex"]
+BAR = 20  # columns of an interval in a terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +166,22 @@ def number(form: str) -> Callable[[Any], str]:
     ('2.0', '–')
     """
     return lambda x: "–" if pd.isna(x) else format(x, form)
+
+
+def interval_bar(low: float, rate: float, high: float, width: int = BAR) -> str:
+    """Return an interval on a scale of 0 to 100 %: ├ and ┤ its ends, ● the rate.
+
+    low, rate, high: shares. Blanks where the rate is unknown. width: of the drawing, in columns.
+
+    >>> interval_bar(0.2, 0.5, 1.0, 10)
+    '··├──●───┤'
+    """
+    if math.isnan(rate):
+        return " " * width
+    # A share of 1 is at the last column, not after it.
+    first, middle, last = (min(width - 1, int(x * width)) for x in (low, rate, high))
+    cells = ["·"] * first + ["─"] * (last + 1 - first) + ["·"] * (width - 1 - last)
+    # The rate last, so that it shows where an end is at the same column.
+    cells[first], cells[last] = "├", "┤"
+    cells[middle] = "●"
+    return "".join(cells)

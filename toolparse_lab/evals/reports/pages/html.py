@@ -25,15 +25,17 @@ from ...frames import reread
 from ...scoring.outcomes import OUTCOMES
 from ..figures.cells import ANSWER_KINDS, UNRECORDED, groups
 from ..figures.comparison import COMPARISON_COLUMNS
+from .charts import difference_svg, drawings_of
 from .columns import Cell, Head, Listing, percent, span
-from .drawings import TEMPLATES, TRADEOFFS, ladder_key, ladders, outcome_bars, tradeoffs_of
 from .tables import (
     PARTS,
+    TEMPLATES,
     comparison,
     failures,
     gate_checks,
     ladder,
     listings_of,
+    outcomes,
     success,
     unpaired_cases,
 )
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 EXAMPLES = 3
 """The examples of each failure that a page opens."""
 FAILURES = "The failures of each cell"
+TRADEOFFS = "Success against cost and time"
 MOST_VIEWS = 100
 """The failures of a page that show how they were read; a view takes a hundred times its text."""
 MOST_LINES = 5_000
@@ -243,7 +246,7 @@ def render_report(report: Report, *, page: bool = False, gate: GateResult | None
             *([cells["matrix_title"]] if cells["matrix"] else []),
             cells["success"]["title"],
             *([cells["ladder"]["title"]] if cells["ladder"] else []),
-            *([TRADEOFFS] if cells["tradeoffs"] else []),
+            *([TRADEOFFS] if cells["charts"]["cost"] or cells["charts"]["time"] else []),
             "What happened",
             "What went wrong",
             *([FAILURES] if cells["failing"] else []),
@@ -281,7 +284,7 @@ def _contents(report: Report, examples: int) -> dict[str, Any]:
     under = [
         _unfolding_trials(trials.loc[row["trial_ids"].split(", ")[:examples]]) for row in wrong.rows
     ]
-    lead = "Bars are intervals clustered by case, dots the measured share."
+    lead = "Dots are the measured share, with intervals clustered by case."
     # Without missing trials there is no such line to explain.
     if report.frame["missing"].any():
         lead += " Dashed lines reach from the worst to the best that the missing trials leave open."
@@ -299,15 +302,13 @@ def _contents(report: Report, examples: int) -> dict[str, Any]:
         "success": _block(success(report), lead=lead if report.has_targets else ""),
         # Without a target there is nothing that help could gain.
         "ladder": _block(ladder(report)) if report.has_targets else None,
-        "ladder_key": ladder_key(report),
-        "ladders": ladders(report),
         "matrix_title": "Arm × model" if rows == "arm" else "Protocol × model",
         "matrix_lead": "Success with its interval, best first."
         if report.has_targets
         else "The share of answers with a call whose calls may all be executed, best first.",
         "matrix": grid,
-        "tradeoffs": tradeoffs_of(report),
-        "outcomes": outcome_bars(report),
+        "charts": drawings_of(report),
+        "outcomes": _block(outcomes(report))["table"],
         "failures": _block(wrong, under)["table"] if wrong.rows else None,
         "failing": failing,
         "sections": [
@@ -451,7 +452,7 @@ def _comparison_body(c: ArmComparison, heading: str, max_flips: int) -> str:
         title=f"{c.b} against {c.a}",
         on=c.on.replace("_", " "),
         policy=c.policy,
-        better=c.b,
+        chart=difference_svg(c),
         figures=_block(comparison(c))["table"],
         flip_count=f"{n} case{'' if n == 1 else 's'} flipped",
         # Two parse views for each: a page of all flips of a long run would not open.

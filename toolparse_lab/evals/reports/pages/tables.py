@@ -20,26 +20,29 @@ from ..figures.breakdowns import EVERYTHING, INVALID, leader_sentence
 from ..figures.cells import ANSWER_KINDS
 from ..figures.comparison import COMPARISON_COLUMNS
 from ..figures.notes import levels_legend
+from .charts import label_of
 from .columns import (
+    BAR,
     Cell,
     Column,
     Listing,
     Medium,
     Row,
     Section,
+    interval_bar,
     money,
     number,
     percent,
     points,
     span,
 )
-from .drawings import BAR, TEMPLATES, difference_svg, interval_bar, interval_svg, label_of
 
 if TYPE_CHECKING:
     from ..figures.comparison import ArmComparison
     from ..figures.gates import GateCheck, GateResult
     from ..figures.report import Report
 
+TEMPLATES = "evals/reports/pages/templates"
 PARTS = f"{TEMPLATES}/parts.html"
 MAX_EXAMPLE = 240  # characters
 MAX_ROWS = 60  # of four columns each, of a table that grows with the models
@@ -99,13 +102,7 @@ def success(report: Report) -> Listing:
             only="text",
             drop=1,
         ),
-        Column(
-            f"0 – 100 %, {level} interval",
-            "iv",
-            text=lambda c: interval_svg(c, report.level),
-            only="html",
-        ),
-        Column("interval, %", text=_interval_or("–"), only="html"),
+        Column(f"{level} interval, %", text=_interval_or("–"), only="html"),
         Column("n"),
         Column("cases", key="n_cases"),
         *(Column(name, only="html text md") for name in extra),
@@ -227,8 +224,10 @@ def outcomes(report: Report) -> Listing:
     rows = [
         cell | dict.fromkeys(order, 0) | counts[tuple(cell[c] for c in report.by)] for cell in cells
     ]
-    columns = [Column(c, "l k", c) for c in report.by]
-    columns += [Column(outcome, key=outcome) for outcome in order]
+    columns = [*_keys(report, only="html")]
+    columns += [Column(c, "l k", c, only="text md tex") for c in report.by]
+    columns += [Column(label_of(outcome), key=outcome, only="html") for outcome in order]
+    columns += [Column(outcome, key=outcome, only="text md tex") for outcome in order]
     return Listing("What happened", "", columns, rows)
 
 
@@ -543,9 +542,6 @@ def comparison(c: ArmComparison) -> Listing:
         Column("a", key="success_a", form=percent),
         Column("b", key="success_b", form=percent),
         Column("b−a", "rate", "difference", points),
-        Column(
-            "−100 … +100 points", "iv", text=lambda row: difference_svg(row, c.level), only="html"
-        ),
         Column("interval", text=interval),
         Column("p", text=_against(lambda row: f"{row['p_holm']:.3f}", "–")),
         Column("only a"),

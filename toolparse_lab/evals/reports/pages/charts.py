@@ -1,0 +1,561 @@
+"""The charts of reports and comparisons, in Vega-Lite through Altair: what notebooks, VS Code and
+Colab draw by themselves, and what a page holds as static SVG.
+
+How it works. A chart is a function of a figure in `CHARTS` or `COMPARISON_CHARTS`, which makes a
+frame of plain columns and lays marks over it. It returns None where the figure has nothing to draw.
+On a page the text takes the page's own colour, so that one drawing is readable in light and dark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import singledispatch
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ....core.errors import BadOptions, MissingExtra, UnknownName, near
+from ....core.types import VERDICTS
+from ....views import style
+from ....views.templating import Markup
+from ...scoring.outcomes import OUTCOMES
+from ..figures import stats
+from ..figures.cells import ANSWER_KINDS, UNRECORDED, groups
+from ..figures.comparison import COMPARISON_COLUMNS, ArmComparison
+from ..figures.report import Report
+
+if TYPE_CHECKING:
+    from altair import TopLevelMixin as Chart
+
+MOST_ROWS = 60
+"""The rows of a chart, and its dots; beyond it they hide each other."""
+_MOST_NAMES = 12  # dots that all have their name beside them
+_LOOKS = 40  # points of a line of growth
+_WIDTH = 520  # pixels of the plot, without its labels
+_LETTER = 6.5  # pixels, to make room for labels
+_EXTRA = "pip install 'toolparse_lab[charts]'"
+
+# Outcome -> its colour, in the order of a bar: successes, then the model's, the parser's, the
+# limits' and the provider's share.
+OUTCOME_COLOURS: Mapping[str, str] = {
+    "correct": style.GREEN,
+    "abstained_correctly": "#7fcfb9",
+    "wrong_call": style.VERMILLION,
+    "abstained_wrongly": style.ORANGE,
+    "self_answered": style.YELLOW,
+    "attempted_unparseable": style.PURPLE,
+    "fabricated": "#7a2f5c",
+    "reader_error": "#b8a3ad",
+    "truncated": style.SKY,
+    "reasoning_only": "#aad9f4",
+    "empty": "#1f5f8b",
+    "refused": "#6f8fd0",
+    "context_overflow": "#8c8c8c",
+    "provider_error": "#b3b3b3",
+    "ungraded": "#d9d9d9",
+    UNRECORDED: "#efefef",
+}
+VERDICT_COLOURS: Mapping[str, str] = {
+    "clean": style.GREEN,
+    "repaired": "#7fcfb9",
+    "repaired (lossless)": "#7fcfb9",
+    "repaired (lossy)": style.ORANGE,
+    "invalid": style.VERMILLION,
+    "refused": style.PURPLE,
+    "truncated": style.SKY,
+    "echoed": "#1f5f8b",
+    "looks like a call": style.YELLOW,
+    "text": "#8c8c8c",
+    "none": "#8c8c8c",
+}
+_STEPS: Mapping[str, tuple[str, str]] = {
+    "strict": ("#1f77b4", "as written"),
+    "repaired": (style.SKY, "+ repairs"),
+    "safe": (style.GREEN, "+ lossless coercion"),
+}
+
+
+def _altair() -> ModuleType:
+    try:
+        import altair  # an extra, and a second to import
+    except ModuleNotFoundError as e:
+        raise MissingExtra(
+            "charts are drawn by Altair",
+            got=f"no module named {e.name}",
+            expected="the extra 'charts'",
+            hint=_EXTRA,
+        ) from None
+    altair.data_transformers.disable_max_rows()
+    return altair
+
+
+@singledispatch
+def figure_chart(figure: Any, name: str) -> Chart:
+    """Return a chart of a figure, to show or to restyle.
+
+    Raises UnknownName for another name, BadOptions where the figure has nothing to draw in it, and
+    MissingExtra without Altair.
+    """
+    raise TypeError(f"no chart of a {type(figure).__name__}")
+
+
+def _named(charts: Mapping[str, Callable[[Any], Chart | None]], figure: Any, name: str) -> Chart:
+    if name not in charts:
+        raise UnknownName(
+            "no such chart", got=name, expected=", ".join(charts), hint=near(name, charts)
+        )
+    chart = charts[name](figure)
+    if chart is None:
+        raise BadOptions(
+            f"there is nothing to draw in the chart {name!r}",
+            got=f"{len(figure.frame)} rows",
+            expected=_NEEDS.get(name, "answers that were judged"),
+        )
+    return chart
+
+
+def svg_of(chart: Chart | None, words: str) -> Markup:
+    """Return a chart as SVG for a page, '' for none.
+
+    words: its sentence for who cannot see it.
+    """
+    if chart is None:
+        return Markup()
+    try:
+        import vl_convert  # of the same extra
+    except ModuleNotFoundError:
+        return Markup()
+    text: Any = {"labelColor": "currentColor", "titleColor": "currentColor"}
+    drawn = vl_convert.vegalite_to_svg(
+        {
+            **chart.to_dict(),
+            "background": "transparent",
+            # Room for a reader's font, which may be wider than the one that was measured.
+            "padding": {"left": 30, "right": 50, "top": 5, "bottom": 5},
+            "config": {
+                "font": "system-ui, sans-serif",
+                "view": {"stroke": None},
+                "axis": text
+                | {
+                    "gridColor": "currentColor",
+                    "gridOpacity": 0.14,
+                    "domainColor": "currentColor",
+                    "tickColor": "currentColor",
+                    "labelFontSize": 12,
+                    "titleFontSize": 12,
+                    "titleFontWeight": "normal",
+                },
+                "legend": text | {"labelFontSize": 12},
+                "rule": {"color": "currentColor"},
+                "text": {"color": "currentColor"},
+            },
+        }
+    )
+    # A part of a page needs no namespaces. Every mark would be read out, which a table on the same
+    # page does better.
+    drawn = re.sub(r' (?:xmlns(?::xlink)?|aria-[a-z]+|role)="[^"]*"', "", drawn)
+    # The one blue that the style sheet has for light and for dark.
+    drawn = re.sub(f'(fill|stroke)="{style.BLUE}"', r'\1="var(--ok)"', drawn)
+    return Markup('<div class="chart" role="img" tabindex="0" aria-label="{}">{}</div>').format(
+        words, Markup(drawn)
+    )
+
+
+def drawings_of(report: Report) -> dict[str, Markup]:
+    """Return the charts of a page by name, each as SVG: '' for one that has nothing to draw, and
+    for all of them without the libraries.
+    """
+    names = ("success", "ladder", "cost", "time", "outcomes" if report.has_targets else "verdicts")
+    try:
+        return {name: svg_of(CHARTS[name](report), _WORDS[name]) for name in names}
+    except MissingExtra:
+        return dict.fromkeys(names, Markup())
+
+
+def difference_svg(comparison: ArmComparison) -> Markup:
+    """Return the differences of a comparison for its page, '' without the libraries."""
+    try:
+        return svg_of(_differences(comparison), _WORDS["difference"])
+    except MissingExtra:
+        return Markup()
+
+
+# How a chart is laid out.
+
+
+def _rows_axis(alt: ModuleType, names: Sequence[str]) -> Any:
+    # Names as they stand, one a row, with as much room as the longest of them needs.
+    room = min(300, 20 + _LETTER * max(map(len, names), default=0))
+    axis = alt.Axis(labelLimit=room, domain=False, ticks=False, labelPadding=8)
+    return alt.Y("cell:N", title=None, sort=list(dict.fromkeys(names)), axis=axis)
+
+
+def _shares_axis(alt: ModuleType, column: str, title: str) -> Any:
+    axis = alt.Axis(format=".0%", tickCount=5)
+    return alt.X(f"{column}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
+
+
+def _sized(alt: ModuleType, chart: Any) -> Any:
+    return chart.properties(width=_WIDTH, height=alt.Step(24))
+
+
+def _key(alt: ModuleType, **options: Any) -> Any:
+    return alt.Legend(orient="bottom", labelLimit=240, columnPadding=40, symbolOpacity=1, **options)
+
+
+def _level(figure: Any) -> str:
+    return f"{figure.level:.0%} interval".replace("%", " %")
+
+
+def _intervals(rows: pd.DataFrame, title: str, x: Callable[..., Any], alt: ModuleType) -> Any:
+    # A dot with its interval in each row; dashed, what the missing trials leave open.
+    y = _rows_axis(alt, rows["cell"].tolist())
+    chart = alt.Chart(rows)
+    tips = [c for c in rows if c not in ("worst", "best")]
+    layers = [
+        chart.mark_rule(strokeWidth=3, color=style.BLUE).encode(
+            y=y, x=x("low", title), x2="high:Q", tooltip=tips
+        ),
+        chart.mark_point(filled=True, size=90, opacity=1, color=style.BLUE).encode(
+            y=y, x=x("value", title), tooltip=tips
+        ),
+    ]
+    if "worst" in rows and rows["worst"].notna().any():
+        dashed = chart.mark_rule(strokeDash=[2, 3], opacity=0.6)
+        layers.insert(0, dashed.encode(y=y, x=x("worst", title), x2="best:Q"))
+    return alt.layer(*layers)
+
+
+# The charts of a report.
+
+
+def _success(report: Report) -> Chart | None:
+    alt = _altair()
+    title = f"success, {_level(report)}"
+    frame = report.frame
+    columns = {"success": "value", "ci_low": "low", "ci_high": "high"}
+    if not report.has_targets:
+        title = f"answers with a call whose calls may all be executed, {_level(report)}"
+        frame = report.ungraded
+        columns["executable"] = "value"
+        del columns["success"]
+    rows = frame[[*columns, "n"]].rename(columns=columns).astype(float)
+    if "missing" in frame:
+        bounds = frame[["worst", "best"]].astype(float)
+        rows = rows.join(bounds.where(frame["missing"].gt(0), axis=0))
+    rows.insert(0, "cell", [report.cell_name(cell) for cell in frame.to_dict("records")])
+    rows = rows[rows["value"].notna()].head(MOST_ROWS)
+    if rows.empty:
+        return None
+
+    def x(column: str, title: str) -> Any:
+        return _shares_axis(alt, column, title)
+
+    return _sized(alt, _intervals(rows, title, x, alt))
+
+
+def _stacked(
+    rows: pd.DataFrame, colours: Mapping[str, str], title: str, ticks: pd.DataFrame | None = None
+) -> Chart | None:
+    # Bars of shares. rows: cell, part, share and, to be written on its part, n.
+    if rows.empty:
+        return None
+    alt = _altair()
+    rows = rows.assign(end=rows.groupby("cell", sort=False)["share"].cumsum())
+    rows["start"] = rows["end"] - rows["share"]
+    rows["middle"] = (rows["start"] + rows["end"]) / 2
+    present = [part for part in colours if (rows["part"] == part).any()]
+    scale = alt.Scale(domain=present, range=[colours[part] for part in present])
+    y = _rows_axis(alt, rows["cell"].tolist())
+    tips = ["cell", "part", *(["n"] if "n" in rows else []), alt.Tooltip("share:Q", format=".1%")]
+    bars = alt.Chart(rows).mark_bar(stroke="#fff", strokeWidth=0.5)
+    layers = [
+        bars.encode(
+            y=y,
+            x=_shares_axis(alt, "start", title),
+            x2="end:Q",
+            color=alt.Color(
+                "part:N",
+                title=None,
+                scale=scale,
+                legend=_key(alt, columns=3, symbolType="square"),
+            ),
+            tooltip=tips,
+        )
+    ]
+    if "n" in rows:
+        wide = alt.Chart(rows[rows["share"] > 0.05]).mark_text(fontSize=11, color="#000")
+        layers.append(wide.encode(y=y, x="middle:Q", text="n:Q"))
+    if ticks is not None and len(ticks):
+        # A white edge, so that a tick is seen on every colour.
+        for colour, thickness in (("#fff", 5), ("#000", 2)):
+            mark = alt.Chart(ticks).mark_tick(thickness=thickness, size=20, color=colour, opacity=1)
+            layers.append(mark.encode(y=y, x="naive:Q", tooltip=["cell", "naive"]))
+    return _sized(alt, alt.layer(*layers))
+
+
+def _counts(report: Report, frame: pd.DataFrame, column: str, parts: Iterable[str]) -> pd.DataFrame:
+    # The parts of each cell's bar, cells in the order of the report and parts in that of `parts`.
+    names = [report.cell_name(row) for row in frame.to_dict("records")]
+    rows = pd.DataFrame({"cell": names, "part": frame[column].astype(str), "n": frame["n"]})
+    rows["share"] = rows["n"] / rows.groupby("cell")["n"].transform("sum")
+    order = {name: n for n, name in enumerate(map(report.cell_name, _cells(report)[:MOST_ROWS]))}
+    places = {part: n for n, part in enumerate(parts)}
+    rows = rows[rows["cell"].isin(order)]
+    rows = rows.sort_values("part", key=lambda part: part.map(places), kind="stable")
+    return rows.sort_values("cell", key=lambda cell: cell.map(order), kind="stable")
+
+
+def _outcomes(report: Report) -> Chart | None:
+    rows = _counts(report, report.waterfall, "outcome", OUTCOME_COLOURS)
+    rows["part"] = rows["part"].map(label_of)
+    colours = {label_of(outcome): colour for outcome, colour in OUTCOME_COLOURS.items()}
+    return _stacked(rows, colours, "share of the trials, by outcome")
+
+
+def _verdicts(report: Report) -> Chart | None:
+    frame, column, parts = report.verdicts, "verdict", VERDICTS
+    if not report.has_targets:
+        # An answer without a call is told apart from one that looks like a call.
+        column, parts = "kind", ANSWER_KINDS
+        frame = report.ungraded.melt([*report.by, "n"], list(parts), column, "share")
+        frame["n"] = (frame["share"] * frame["n"]).round().astype(int)
+        frame = frame[frame["n"].gt(0)]
+    rows = _counts(report, frame, column, parts)
+    return _stacked(rows, VERDICT_COLOURS, "share of the answers, by the worst verdict")
+
+
+def _ladder(report: Report) -> Chart | None:
+    if not report.has_targets:
+        return None
+    pieces, ticks = [], []
+    words = {level: words for level, (_, words) in _STEPS.items()}
+    # The loosest level has the name of its policy.
+    loosest = f"+ coercion by the policy {report.coerced_policy}"
+    levels = dict(groups(report.ladder, report.by))
+    for cell in _cells(report)[:MOST_ROWS]:
+        name = report.cell_name(cell)
+        reached = 0.0
+        for row in levels[tuple(str(cell[c]) for c in report.by)].to_dict("records"):
+            share = row["success"]
+            if pd.isna(share):
+                continue
+            if row["level"] == "naive":
+                ticks.append({"cell": name, "naive": float(share)})
+            # A piece only where something was gained; the table says what was harmed.
+            elif share > reached or row["level"] == "strict":
+                part = words.get(row["level"], loosest)
+                pieces.append({"cell": name, "part": part, "share": float(share) - reached})
+                reached = float(share)
+    colours = {**{words: colour for colour, words in _STEPS.values()}, loosest: style.YELLOW}
+    title = "success with each help added; the tick is a naive parser"
+    return _stacked(pd.DataFrame(pieces), colours, title, pd.DataFrame(ticks))
+
+
+def _cells(report: Report) -> list[dict[Any, Any]]:
+    return report.frame.to_dict("records")
+
+
+def label_of(outcome: str) -> str:
+    """Return the words of an outcome; one that is not in `OUTCOMES` is its own label."""
+    return OUTCOMES[outcome].label if outcome in OUTCOMES else outcome
+
+
+def leaders(rates: Sequence[float], costs: Sequence[float]) -> set[int]:
+    """Return the places of the pairs that no other beats: at least as good in both, and better in
+    one.
+
+    >>> sorted(leaders([0.9, 0.5, 0.4, 0.9], [3.0, 1.0, 2.0, 3.0]))
+    [0, 1, 3]
+    """
+    front: set[int] = set()
+    best, cheapest = -1.0, -1.0
+    # From cheap to dear, the better first: a later pair leads only if it is better than all before
+    # it, or equal to the last leader.
+    for n in sorted(range(len(rates)), key=lambda i: (costs[i], -rates[i])):
+        if rates[n] > best or (rates[n] == best and costs[n] == cheapest):
+            front.add(n)
+            best, cheapest = rates[n], costs[n]
+    return front
+
+
+def _cost(report: Report) -> Chart | None:
+    frame = report.frame
+    answers = frame["n"].astype(float).where(frame["n"].gt(0))
+    return _against(report, frame["cost"].astype(float) / answers, "US dollars an answer")
+
+
+def _time(report: Report) -> Chart | None:
+    return _against(report, report.frame["latency_p50"].astype(float), "seconds, median")
+
+
+def _against(report: Report, amounts: pd.Series[Any], title: str) -> Chart | None:
+    # Success upward, an amount that one would rather have little of to the right.
+    frame = report.frame.assign(amount=amounts)
+    frame = frame[frame["success"].notna() & frame["amount"].notna()]
+    if not 2 <= len(frame) <= MOST_ROWS or frame["amount"].max() <= 0:
+        return None
+    alt = _altair()
+    rates, costs = frame["success"].astype(float).tolist(), frame["amount"].tolist()
+    front = leaders(rates, costs)
+    leads = ["no other is as good for less" if n in front else "others" for n in range(len(frame))]
+    rows = pd.DataFrame(
+        {
+            "cell": [report.cell_name(cell) for cell in frame.to_dict("records")],
+            "success": rates,
+            "low": frame["ci_low"].astype(float).tolist(),
+            "high": frame["ci_high"].astype(float).tolist(),
+            title: costs,
+            "leads": leads,
+        }
+    )
+    x = alt.X(f"{title}:Q", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=6))
+    axis = alt.Axis(format=".0%", tickCount=5)
+
+    def y(column: str) -> Any:
+        title = f"success, {_level(report)}"
+        return alt.Y(f"{column}:Q", title=title, axis=axis, scale=alt.Scale(domain=[0, 1]))
+
+    chart = alt.Chart(rows)
+    colour = alt.Color(
+        "leads:N",
+        title=None,
+        scale=alt.Scale(
+            domain=["no other is as good for less", "others"], range=[style.BLUE, "#8c8c8c"]
+        ),
+        legend=_key(alt),
+    )
+    named = rows if len(rows) <= _MOST_NAMES else rows[rows["leads"] != "others"]
+    layers = (
+        chart.mark_rule(opacity=0.5, strokeWidth=1.5).encode(
+            x=x, y=y("low"), y2="high:Q", color=colour
+        ),
+        chart.mark_point(filled=True, size=90, opacity=1).encode(
+            x=x, y=y("success"), color=colour, tooltip=list(rows)
+        ),
+        alt.Chart(named)
+        .mark_text(align="left", dx=9, dy=-5, fontSize=11, limit=220)
+        .encode(x=x, y=y("success"), text="cell:N"),
+    )
+    return alt.layer(*layers).properties(width=_WIDTH + 100, height=240)
+
+
+def _flips(report: Report) -> Chart | None:
+    grid = report.flip_grid.head(MOST_ROWS)
+    if grid.empty:
+        return None
+    alt = _altair()
+    names = [str(name) for name in grid.columns if name != "case_id"]
+    rows = grid.melt("case_id", var_name="name", value_name="share").dropna()
+    rows["cell"] = rows["case_id"].astype(str)
+    chart = alt.Chart(rows).mark_rect(stroke="#fff", strokeWidth=1)
+    scale = alt.Scale(domain=[0, 0.5, 1], range=[style.VERMILLION, "#f2f2f2", style.GREEN])
+    legend = alt.Legend(format=".0%", orient="bottom", tickCount=2)
+    return chart.encode(
+        y=_rows_axis(alt, rows["cell"].tolist()),
+        x=alt.X("name:N", title=None, sort=names, axis=alt.Axis(labelAngle=-40, labelLimit=200)),
+        color=alt.Color("share:Q", title="trials that succeed", scale=scale, legend=legend),
+        tooltip=["case_id", "name", alt.Tooltip("share:Q", format=".0%")],
+    ).properties(width=alt.Step(28), height=alt.Step(18))
+
+
+def _growth(report: Report) -> Chart | None:
+    judged = report.headline[report.headline["score_success"].notna()]
+    rows = []
+    for values, part in list(groups(judged, report.by))[:_MOST_NAMES]:
+        # Cases in the order in which they came, each by the mean of its trials.
+        means = part.groupby("case_id", sort=False, observed=True)["score_success"]
+        cases = means.mean().astype(float).tolist()
+        step = max(1, len(cases) // _LOOKS)
+        for n in dict.fromkeys([*range(step, len(cases), step), len(cases)]):
+            interval = stats.anytime_interval(cases[:n], 1 - report.level)
+            ends = {"success": interval.rate, "low": interval.low, "high": interval.high}
+            rows.append({"cell": report.name_of(values), "cases": n, **ends})
+    if not rows:
+        return None
+    alt = _altair()
+    chart = alt.Chart(pd.DataFrame(rows))
+    whole = alt.Axis(format="d", tickMinStep=1)
+    x = alt.X("cases:Q", title="cases, in the order in which they were asked", axis=whole)
+    shares = alt.Axis(format=".0%", tickCount=5)
+    title = f"success, {_level(report)} at every look"
+
+    def y(column: str) -> Any:
+        return alt.Y(f"{column}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=shares)
+
+    colour = alt.Color("cell:N", title=None, legend=_key(alt, columns=3))
+    # The bands of many cells would hide each other.
+    few = pd.DataFrame(rows)["cell"].nunique() <= 4
+    band = chart.mark_area(opacity=0.15 if few else 0).encode(
+        x=x, y=y("low"), y2="high:Q", color=colour
+    )
+    line = chart.mark_line(strokeWidth=2).encode(
+        x=x, y=y("success"), color=colour, tooltip=["cell", "cases", "success", "low", "high"]
+    )
+    return alt.layer(band, line).properties(width=_WIDTH + 100, height=240)
+
+
+# The charts of a comparison.
+
+
+def _differences(comparison: ArmComparison) -> Chart | None:
+    frame = comparison.frame[comparison.frame["difference"].notna()].head(MOST_ROWS)
+    if frame.empty:
+        return None
+    alt = _altair()
+    strata = [c for c in frame if c not in COMPARISON_COLUMNS]
+    columns = {"difference": "value", "ci_low": "low", "ci_high": "high", "n_cases": "cases"}
+    rows = 1.0 * frame[list(columns)].astype(float).rename(columns=columns)
+    rows[["value", "low", "high"]] *= 100
+    names = [" · ".join(str(row[c]) for c in strata) for row in frame.to_dict("records")]
+    rows.insert(0, "cell", [name or f"{comparison.b} − {comparison.a}" for name in names])
+    # Never narrower than ten points either way: noise would fill the plot.
+    reach = max(10.0, float(rows[["low", "high"]].abs().max(axis=None)))
+    title = f"points by which {comparison.b} is better than {comparison.a}, {_level(comparison)}"
+
+    def x(column: str, title: str) -> Any:
+        scale = alt.Scale(domain=[-reach, reach], nice=True)
+        return alt.X(f"{column}:Q", title=title, scale=scale, axis=alt.Axis(format="+.0f"))
+
+    zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(opacity=0.6)
+    layers = (zero.encode(x=x("zero", title)), _intervals(rows, title, x, alt))
+    return _sized(alt, alt.layer(*layers))
+
+
+CHARTS: Mapping[str, Callable[[Report], Chart | None]] = {
+    "success": _success,
+    "ladder": _ladder,
+    "outcomes": _outcomes,
+    "verdicts": _verdicts,
+    "cost": _cost,
+    "time": _time,
+    "flips": _flips,
+    "growth": _growth,
+}
+"""The charts of a report by name."""
+COMPARISON_CHARTS: Mapping[str, Callable[[ArmComparison], Chart | None]] = {
+    "difference": _differences
+}
+"""Those of a comparison."""
+_NEEDS = {
+    "ladder": "answers with a target",
+    "cost": f"2 to {MOST_ROWS} cells with recorded costs",
+    "time": f"2 to {MOST_ROWS} cells with recorded seconds",
+    "flips": "a case that one cell gets right and another wrong",
+}
+_WORDS = {
+    "success": "Success of each cell with its interval; the table below has the figures",
+    "ladder": "Success of each cell with each help added; the table below has the figures",
+    "cost": "Success of each cell by US dollars an answer; the table on time and money has them",
+    "time": "Success of each cell by its median seconds; the table on time and money has them",
+    "outcomes": "Shares of the outcomes of each cell; the table below has the figures",
+    "verdicts": "Shares of the worst verdicts of each cell's answers; a table has the figures",
+    "difference": "Differences with their intervals; the table below has the figures",
+}
+
+figure_chart.register(Report, lambda report, name: _named(CHARTS, report, name))
+figure_chart.register(
+    ArmComparison, lambda comparison, name: _named(COMPARISON_CHARTS, comparison, name)
+)
