@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -83,7 +84,7 @@ def test_parts_of_a_bar_meet_and_fill_it(report: Report) -> None:
         bars = sorted({(row["start"], row["end"]) for row in parts})
         assert bars[0][0] == 0
         assert bars[-1][1] == pytest.approx(1)
-        assert all(a[1] == pytest.approx(b[0]) for a, b in zip(bars, bars[1:], strict=False))
+        assert all(a[1] == pytest.approx(b[0]) for a, b in pairwise(bars))
 
 
 def test_a_comparison_is_drawn_in_points(report: Report) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import singledispatch
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -77,7 +76,7 @@ _STEPS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def _altair() -> ModuleType:
+def _altair() -> Any:
     try:
         import altair  # an extra, and a second to import
     except ModuleNotFoundError as e:
@@ -185,23 +184,23 @@ def difference_svg(comparison: ArmComparison) -> Markup:
 # How a chart is laid out.
 
 
-def _rows_axis(alt: ModuleType, names: Sequence[str]) -> Any:
+def _rows_axis(alt: Any, names: Sequence[str]) -> Any:
     # Names as they stand, one a row, with as much room as the longest of them needs.
     room = min(300, 20 + _LETTER * max(map(len, names), default=0))
     axis = alt.Axis(labelLimit=room, domain=False, ticks=False, labelPadding=8)
     return alt.Y("cell:N", title=None, sort=list(dict.fromkeys(names)), axis=axis)
 
 
-def _shares_axis(alt: ModuleType, column: str, title: str) -> Any:
+def _shares_axis(alt: Any, column: str, title: str) -> Any:
     axis = alt.Axis(format=".0%", tickCount=5)
     return alt.X(f"{column}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
 
 
-def _sized(alt: ModuleType, chart: Any) -> Any:
+def _sized(alt: Any, chart: Any) -> Any:
     return chart.properties(width=_WIDTH, height=alt.Step(24))
 
 
-def _key(alt: ModuleType, **options: Any) -> Any:
+def _key(alt: Any, **options: Any) -> Any:
     return alt.Legend(orient="bottom", labelLimit=240, columnPadding=40, symbolOpacity=1, **options)
 
 
@@ -209,7 +208,7 @@ def _level(figure: Any) -> str:
     return f"{figure.level:.0%} interval".replace("%", " %")
 
 
-def _intervals(rows: pd.DataFrame, title: str, x: Callable[..., Any], alt: ModuleType) -> Any:
+def _intervals(rows: pd.DataFrame, title: str, x: Callable[..., Any], alt: Any) -> Any:
     # A dot with its interval in each row; dashed, what the missing trials leave open.
     y = _rows_axis(alt, rows["cell"].tolist())
     chart = alt.Chart(rows)
@@ -316,7 +315,8 @@ def _outcomes(report: Report) -> Chart | None:
 
 
 def _verdicts(report: Report) -> Chart | None:
-    frame, column, parts = report.verdicts, "verdict", VERDICTS
+    parts: Sequence[str] = VERDICTS
+    frame, column = report.verdicts, "verdict"
     if not report.has_targets:
         # An answer without a call is told apart from one that looks like a call.
         column, parts = "kind", ANSWER_KINDS
@@ -512,7 +512,7 @@ def _differences(comparison: ArmComparison) -> Chart | None:
     names = [" · ".join(str(row[c]) for c in strata) for row in frame.to_dict("records")]
     rows.insert(0, "cell", [name or f"{comparison.b} − {comparison.a}" for name in names])
     # Never narrower than ten points either way: noise would fill the plot.
-    reach = max(10.0, float(rows[["low", "high"]].abs().max(axis=None)))
+    reach = max(10.0, -rows["low"].min(), rows["high"].max())
     title = f"points by which {comparison.b} is better than {comparison.a}, {_level(comparison)}"
 
     def x(column: str, title: str) -> Any:
