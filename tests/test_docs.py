@@ -212,10 +212,10 @@ def with_servers(program: str) -> Iterator[str]:
         yield _ENDPOINT.sub(mock.url, program).replace("8080", port)
 
 
-def run_page(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a page's program in `folder`, where the project's datasets are and its own files may
-    go."""
-    for shared in ("datasets", "tests"):
+def run_page(text: str, folder: Path, *, shares: bool = True) -> subprocess.CompletedProcess[str]:
+    """Runs a page's program in `folder`, where its own files go. shares: the project's datasets are
+    there."""
+    for shared in ("datasets", "tests") if shares else ():
         (folder / shared).symlink_to(ROOT / shared)
     program = folder / "page.py"
     asks = any(block.server for block in blocks_of(text))
@@ -263,7 +263,10 @@ _AT_NIGHT = ("app.md", "ci.md", "frames.md", "own_format.md", "running.md", "ser
 )
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     text = page.read_text("utf-8")
-    done = run_page(text, tmp_path)
+    is_readme = page.name == "README.md" and page.parent == ROOT
+    assert not (is_readme and _SETUP.search(text)), "a reader does not see it"
+    # The README runs as printed, in an empty folder.
+    done = run_page(text, tmp_path, shares=not is_readme)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     at = 0
     for block in blocks_of(text):

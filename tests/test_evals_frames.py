@@ -15,6 +15,7 @@ from toolparse_lab.core.types import Policy
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames import recorded as frames
 from toolparse_lab.evals.frames.columns import COLUMNS, columns_of
+from toolparse_lab.evals.frames.recorded import ShownFrame
 from toolparse_lab.evals.scoring.trial import Trial, trial_id_of
 from toolparse_lab.runner.exchange.types import Chunk, Completion
 
@@ -265,3 +266,14 @@ def test_reparse_reads_the_same_answer_anew() -> None:
     assert again.policy == "none"
     with pytest.raises(BadOptions, match="nothing is recorded"):
         UNRECORDED.reparse()
+
+
+def test_a_display_leaves_out_empty_columns_and_the_frame_keeps_them() -> None:
+    plain = pd.DataFrame({"a": [1, 2], "empty <b>": [None, None]})
+    shown = ShownFrame(plain)
+    assert "not shown, since no row has a value: empty <b>" in repr(shown)
+    assert "empty &lt;b&gt;</p>" in str(shown._repr_html_())
+    assert "not shown" not in repr(shown[["a"]])
+    assert type(shown.head(1)) is pd.DataFrame
+    pd.testing.assert_frame_equal(shown, plain)
+    pd.testing.assert_frame_equal(plain, shown)

@@ -591,7 +591,7 @@ BAD_ROWS: list[tuple[Any, str]] = [
     ({"raw": "x", "prompt_protocol": "https"}, "no protocol of this name"),
     ({"raw": "x", "tools": "[{"}, "tools cannot be read"),
     ({"raw": "x", "tools": [3]}, "tools cannot be read: this is no tool definition"),
-    ({"raw": "x", "target": "get_weather(Oslo)"}, "target of case"),
+    ({"raw": "x", "target": '["get_weather(Oslo)"]'}, "target of case"),
     ({"raw": "x", "trial": -1}, "a trial is a number"),
     ({"raw": "x", "latency": "fast"}, "this is no number"),
     ({"raw": "x", "prompt_tokens": 1.5}, "no whole number"),
@@ -772,3 +772,29 @@ def test_no_key_reaches_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "planted" not in stored
     assert "planted" not in frame.to_json()
     assert not [p for p in tmp_path.iterdir() if b"planted" in p.read_bytes()]
+
+
+def test_a_target_in_words_is_kept_and_its_row_is_not_graded(lab: tp.Lab) -> None:
+    rows = [{"prompt": "Weather?", "raw": "x", "expected_calls": "it should call get_weather"}]
+    run = lab.ingest(rows, tools=[TOOL])
+    (trial,) = run.trials()
+    assert trial.case.target is None
+    assert trial.case.metadata["target"] == "it should call get_weather"
+    (skipped,) = run.plan.cases.skipped
+    assert (skipped.name, skipped.count) == ("targets", 1)
+    assert "not graded" in str(skipped.reason)
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ({"completion": 5}, "completion"),
+        ({"completion": "x", "available_tools": "{"}, "available_tools"),
+        ({"completion": "x", "input_tokens": "many"}, "input_tokens"),
+        ({"prompt": "Weather?", "wrong": "x"}, "prompt, wrong"),
+    ],
+)
+def test_a_refused_row_names_the_columns_of_the_file(row: Any, named: str, lab: tp.Lab) -> None:
+    with pytest.raises(BadCase) as e:
+        lab.ingest([row])
+    assert named in (e.value.column, e.value.got), str(e.value)

@@ -46,6 +46,7 @@ ROOMS = {
 # Package from elsewhere -> the folders (and all below them) or root files that may import it.
 THIRD_PARTY = {
     "IPython": ("notebook",),
+    "altair": ("evals/reports/pages",),
     "aiohttp": ("integrations/proxy",),
     "anywidget": ("notebook",),
     "backports": ("experiments/ingest",),
@@ -74,6 +75,7 @@ THIRD_PARTY = {
     "tqdm": ("runner",),
     "traitlets": ("notebook",),
     "transformers": ("parser/outside/worker",),
+    "vl_convert": ("evals/reports/pages",),
     "vllm": ("parser/outside/worker", "servers/vllm.py"),
     "xllamacpp": ("runner/local",),
     "yaml": ("formats/yaml",),
@@ -81,6 +83,7 @@ THIRD_PARTY = {
 }
 # The late names of core/hooks.py: what low layers may reach upward for, and nothing else.
 UPWARD = {
+    "evals.reports.pages.charts": ("figure_chart",),
     "evals.reports.pages.files": ("figure_html", "figure_markdown", "figure_text", "save_figure"),
     "formats.spec": ("from_spec",),
     "formats.surface": ("format_tool_call", "format_tool_response", "format_tools"),

@@ -344,13 +344,17 @@ class Run:
         for another engine, and MissingExtra where Polars is not installed.
         """
         from ..evals.frames.files import FRAME_ENGINES, convert_frame  # pandas is slow to import
+        from ..evals.frames.recorded import ShownFrame
 
         if engine not in FRAME_ENGINES:
             raise BadOptions(
                 "no engine of this name", got=engine, expected=", ".join(FRAME_ENGINES)
             )
         if engine == "pandas" or reading.keys() - {"protocol", "policies"}:
-            return convert_frame(self._kept("trials", **reading), "trials", engine)
+            frame = self._kept("trials", **reading)
+            return (
+                ShownFrame(frame) if engine == "pandas" else convert_frame(frame, "trials", engine)
+            )
         protocol = reading.get("protocol")
         by = None if protocol is None else any_protocol(protocol)
         return self._readings.table(by, reading.get("policies", (HEADLINE,)), engine)
@@ -379,7 +383,9 @@ class Run:
 
     def calls_df(self, **reading: Unpack[Reading]) -> Frame:
         """Return one row per call that was found. reading: as for `trials`."""
-        return self._kept("calls", **reading)
+        from ..evals.frames.recorded import ShownFrame  # pandas is slow to import
+
+        return ShownFrame(self._kept("calls", **reading))
 
     def arguments_df(self, **reading: Unpack[Reading]) -> Frame:
         """Return one row per argument, with its place in the text, whether the target wants its

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -41,6 +42,39 @@ from .rows import (
 
 Frame: TypeAlias = pd.DataFrame
 """The type of what every function here returns."""
+
+
+class _DisplayOnly(type):
+    # It differs in nothing but its display: `assert_frame_equal` asks whether a plain frame is one.
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, pd.DataFrame)
+
+
+class ShownFrame(pd.DataFrame, metaclass=_DisplayOnly):
+    """A frame whose display leaves out columns without a single value, and says which.
+
+    The columns are there all the same, and whatever is made of it is a plain frame.
+    """
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    def _shown(self) -> tuple[pd.DataFrame, str]:
+        frame = pd.DataFrame(self, copy=False)
+        empty = [str(c) for c in frame if frame[c].isna().all()] if len(frame) else []
+        named = ", ".join(empty[:12]) + (", …" if len(empty) > 12 else "")
+        note = f"not shown, since no row has a value: {named}" if empty else ""
+        return frame.drop(columns=empty), note
+
+    def __repr__(self) -> str:
+        frame, note = self._shown()
+        return f"{frame!r}\n{note}" if note else repr(frame)
+
+    def _repr_html_(self) -> str | None:
+        frame, note = self._shown()
+        html: str | None = frame._repr_html_()  # type: ignore[operator]
+        return html and html + (f"<p>{escape(note)}</p>" if note else "")
 
 
 def runs_frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

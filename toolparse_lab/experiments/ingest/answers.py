@@ -82,7 +82,7 @@ def captured_of(
         if error is None:
             raise place.bad(
                 "there is no answer in this row",
-                got=", ".join(cells) or "nothing",
+                got=", ".join(place.keys.get(name, name) for name in cells) or "nothing",
                 expected=ANSWERS,
                 hint='an empty answer is "", a failed call has its message in a column error',
             )

@@ -105,6 +105,9 @@ def ingest(
             Skipped(f"column {column}", n, "it has the name of a credential")
             for column, n in reader.names.secrets.items()
         ]
+        if reader.targets_in_words:
+            why = "they are no JSON: kept as metadata_target, and their rows are not graded"
+            left_out.append(Skipped("targets", reader.targets_in_words, why))
         left_out += [Skipped(what, n, why) for (what, why), n in log.left_out.items()]
         plan = building.plan(rows, left_out, log)
         building.record(progress)

@@ -167,6 +167,10 @@ class ColumnNames:
             else:
                 yield name, row[column]
 
+    def keys_of(self, row: Mapping[Any, Any]) -> dict[str, str]:
+        """Return the row's own column of each name."""
+        return {name: str(column) for column, name in self._of(tuple(row))}
+
     def _of(self, columns: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         # (column, name) of those taken over. The same columns were mostly looked up before.
         names = self._names_of.get(columns)
@@ -242,7 +246,7 @@ class ColumnNames:
 class Place:
     """The row that is read. line: its number in the source, None if rows have none.
 
-    shape, keys: the name of its shape, if it has one, and where that has each of our columns.
+    shape: the name of its shape, if it has one. keys: where the row has each of our columns.
     """
 
     source: RowSource
@@ -257,12 +261,17 @@ class Place:
         """
         if self.shape:
             message = f"{self.shape}: {message}"
-            column = None if column is None else self.keys.get(column, column)
+        if column is not None:
+            column = self.keys.get(column, column)
         return self.source.bad(message, self.line, column, **more)
 
     def json(self, x: Any, column: str) -> Any:
         """Return a cell as plain JSON, of whatever library it comes from. Raises BadCase."""
-        return x if self.source.from_json else json_value(x, self.source, self.line, column)
+        return (
+            x
+            if self.source.from_json
+            else json_value(x, self.source, self.line, self.keys.get(column, column))
+        )
 
     def number(self, x: Any, kind: type, column: str) -> Any:
         """Return a cell, a number or its text, as an int or a float.

@@ -99,6 +99,8 @@ class RowReader:
         self.tools = tool_specs(tools)
         self.model = model
         self.protocol = _resolved(protocol)
+        self.targets_in_words = 0
+        """Rows whose target is no JSON: it is metadata then, and they are not graded."""
         # A log says the same few tools and protocols in every row, so each is read once.
         self._tools_by_text: dict[str, Any] = {}
         self._protocols: dict[str, AnyProtocol | None] = {}
@@ -123,6 +125,9 @@ class RowReader:
                     got=self.source.name,
                     hint="toolparse_lab.runner.store.recording.import_recording adds it to a store",
                 )
+            if not place.shape:
+                # So that an error names the file's own column.
+                place = Place(self.source, line, keys=self.names.keys_of(row))
             cells = self._cells(row)
         elif is_chunk(row):
             raise place.bad(
@@ -238,6 +243,12 @@ class RowReader:
             members.pop("messages", None)
         if not self.source.from_json:
             members = {k: v if _is_final(v) else place.json(v, k) for k, v in members.items()}
+        target = members.get("target")
+        if isinstance(target, str) and not isinstance(json_or_text(target), (list, Mapping)):
+            # Words about the answer are no calls to compare it with.
+            members["metadata_target"] = members.pop("target")
+            columns -= {"target"}
+            self.targets_in_words += 1
         if isinstance(members.get("metadata"), Mapping):
             members["metadata"] = redact_named(members["metadata"])
         members.setdefault("messages" if "messages" in members else "input", "")
@@ -248,7 +259,7 @@ class RowReader:
             # A frame makes floats of integers next to gaps.
             id = str(int(id)) if isinstance(id, float) and id.is_integer() else id
         members = {"id": _NO_ID if id is None else id, **members}
-        case = case_of_members(members, _SAME, self.source, place.line)
+        case = case_of_members(members, {**_SAME, **place.keys}, self.source, place.line)
         if id is None:
             case = replace(case, id=_derived_id(case, columns, captured, place.line))
         return case, columns

@@ -168,9 +168,9 @@ class RunRecord:
     status: str
     """what it is now: running, complete, incomplete or interrupted; see `with_answers`"""
     items: int
-    outline: Mapping[str, Any]
+    outline: Mapping[str, Any] = field(repr=False)
     """the plan, whose cases are None where they have not been read"""
-    summary: Mapping[str, Any] | None
+    summary: Mapping[str, Any] | None = field(repr=False)
     alive: bool
     """whether somebody is working on it now"""
     load: Callable[[], Mapping[str, Any]] = field(repr=False, compare=False)
