@@ -10,6 +10,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lxml import etree
 
 from toolparse_lab.core.errors import BadOptions, MissingExtra, UnknownName
@@ -19,9 +21,13 @@ from toolparse_lab.evals.reports.pages.charts import (
     CHARTS,
     OUTCOME_COLOURS,
     VERDICT_COLOURS,
+    _drawable,
+    _stacked,
     drawings_of,
+    svg_of,
 )
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES
+from toolparse_lab.views.show import visible
 
 from .hostile_texts import TEXTS
 from .test_report_order import trials
@@ -121,6 +127,16 @@ def test_a_page_draws_with_nothing_that_runs() -> None:
         tags = {etree.QName(node).localname for node in tree.iter()}
         assert tags <= {"div", "svg", "g", "path", "line", "text", "rect", "defs", "clipPath"}, name
         assert not [a for node in tree.iter() for a in node.attrib if str(a).startswith("on")]
+
+
+@given(st.lists(st.text(max_size=70), min_size=2, max_size=2, unique=True))
+@settings(max_examples=40, deadline=None)
+def test_any_name_is_drawn_as_one_row(names: list[str]) -> None:
+    shown = [_drawable(name) for name in names]
+    rows = pd.DataFrame({"cell": shown, "part": "clean", "share": 1.0, "n": 1})
+    svg = svg_of(_stacked(rows, VERDICT_COLOURS, "a title"), "words")
+    assert "could not be drawn" not in svg
+    assert len(set(shown)) == len(set(map(visible, names)))
 
 
 def test_without_the_libraries_a_page_says_what_it_lacks(

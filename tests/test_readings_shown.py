@@ -7,7 +7,9 @@ import re
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.notebook.payload import payload_of
 from toolparse_lab.views import render_ansi, render_result
+from toolparse_lab.views.marks import marks_of
 
 TOOLS = [
     {
@@ -40,3 +42,38 @@ def test_a_refused_call_shows_what_it_may_be(protocol: str) -> None:
     assert "It may be note {" in html
     assert not re.search("<i>|<b>", html)
     assert tp.ParseResult.from_dict(result.to_dict()) == result
+
+
+DOUBLE_KEYS = {
+    '{"text": "a", "path": "x", "text": "b"}': ('"text": "a"', '"text": "b"'),
+    "{'text': 'a', 'path': {'q': [1, 2]}, 'path': 'b, \"c',}": (
+        "'path': {'q': [1, 2]}",
+        "'path': 'b, \"c'",
+    ),
+    '{"text": {"q": "}", "q": 2}, "path": "x"}': ('"q": "}"', '"q": 2'),
+}
+
+
+@pytest.mark.parametrize("arguments", DOUBLE_KEYS)
+def test_a_key_with_two_values_shows_both_and_marks_both(arguments: str) -> None:
+    text = f'<tool_call>{{"name": "note", "arguments": {arguments}}}</tool_call>'
+    result = tp.parse(text, "hermes", TOOLS)
+    (call,) = result.calls
+    assert not call.valid
+    assert call.problems[0].code == "decode.duplicate-key"
+    # The first value, then the second: what each leaves out is marked.
+    first, again = call.readings
+    assert first.arguments != again.arguments
+    assert {e.rule for e in first.edits} >= {"rjson.double-key"}
+    marked = [mark.span.of(text) for mark in marks_of(result) if mark.label.startswith("one of")]
+    assert tuple(marked) == DOUBLE_KEYS[arguments]
+    greyed = [node for node in payload_of(result)["nodes"] if node.get("grey")]
+    assert [node["text"] for node in greyed if node["kind"] == "reading"] == [
+        first.why,
+        again.why,
+    ]
+
+
+def test_of_several_such_keys_nothing_is_made_up() -> None:
+    text = '<tool_call>{"name": "note", "arguments": {"text": 1, "text": 2, "text": 3}}</tool_call>'
+    assert tp.parse(text, "hermes", TOOLS).calls[0].readings == ()

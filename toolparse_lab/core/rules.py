@@ -111,6 +111,8 @@ _RULES = (
         "a fence is markup and no part of the value"),
     Rule("rjson.equal-duplicate-key", True, "A key written twice with equal values is kept once.",
         "both values are the same"),
+    Rule("rjson.double-key", False, "Of a key with two values one is left out, in a reading.",
+        "the other value may be the one that was meant; never done unasked"),
     # repairs of XML text
     Rule("rxml.close-tag-space", True, "White space inside a closing tag is dropped.",
         "the name is the same"),

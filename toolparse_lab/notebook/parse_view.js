@@ -186,13 +186,14 @@ class View {
       "data-id": String(id),
       "data-path": node.path,
     });
+    row.classList.toggle("tp-grey", Boolean(node.grey));
     row.style.setProperty("--depth", String(Math.min(node.depth, 12)));
     row.append(make("span", "tp-rowkey", node.key));
     if (node.kind === "call") {
       row.append(verdictBadge(node.verdict));
       if (node.status !== "ok" && node.status !== node.verdict) row.append(make("span", "tp-badge tp-plain", node.text));
     } else {
-      row.append(make("span", `tp-value tp-${node.kind}`, node.leaf ? node.text : `${node.kind}, ${node.text}`));
+      row.append(make("span", `tp-value tp-${node.kind}`, node.leaf || node.grey ? node.text : `${node.kind}, ${node.text}`));
       if (node.changed && node.leaf) row.append(make("span", "tp-letter tp-coerce", "C", { title: "coerced" }));
     }
     if (node.start >= 0) {

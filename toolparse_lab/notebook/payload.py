@@ -29,6 +29,7 @@ from ..views.rows import (
     changes_of,
     is_lossless,
     json_of,
+    kind_of,
     problems_of,
     protocol_words,
     read_value,
@@ -168,6 +169,14 @@ def _nodes_of(call: ToolCall) -> Iterator[tuple[str | None, dict[str, Any]]]:
         node["exact"] = row.origin is None or row.origin.exact
         node["changed"] = any(rule.startswith("coerce.") for rule in row.rules)
         yield row.path, node
+    for i, reading in enumerate(call.readings):
+        # What a refused call may mean: no path of its arguments, and nowhere in the text.
+        place, grey = f"\0{i}", {"grey": True}
+        text = reading.why if reading.name == call.name else f"{reading.name}, {reading.why}"
+        yield place, _node(call.index, 1, "it may be", "", "reading", text, None) | grey
+        for key, value in reading.arguments.items():
+            node = _node(call.index, 2, key, "", kind_of(value), json_of(value), None)
+            yield f"{place}/{key}", node | grey | {"leaf": True}
 
 
 def _node(

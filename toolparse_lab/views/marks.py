@@ -106,6 +106,7 @@ def marks_of(result: ParseResult, rows: RowsOfCalls | None = None) -> list[Mark]
         arguments = rows_of(call) if rows is None else rows[call.index]
         marks += _call_marks(call, arguments)
         marks += _edit_marks(call, result.raw)
+        marks += _member_marks(call, result.raw)
 
     marks += _problem_marks(result)
     marks.sort(key=lambda m: (m.span.start, -m.span.end, _LAYER[m.kind]))
@@ -179,6 +180,17 @@ def _edit_marks(call: ToolCall, raw: str) -> Iterator[Mark]:
             label = f"repair: {before} is read as {after}"
 
         yield Mark("edit", edit.span, label, call.index, rules=(edit.rule,))
+
+
+def _member_marks(call: ToolCall, raw: str) -> Iterator[Mark]:
+    # Both members of a key with two values: the complaint itself is about the second alone.
+    for reading in call.readings:
+        for edit in reading.edits:
+            if edit.rule == "rjson.double-key":
+                member = edit.span.of(raw).strip(", \t\r\n")
+                start = raw.index(member, edit.span.start)
+                label = f"one of two values: {one_line(member, 60)}"
+                yield Mark("problem", Span(start, start + len(member)), label, call.index)
 
 
 def _problem_marks(result: ParseResult) -> list[Mark]:

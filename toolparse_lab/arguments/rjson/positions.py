@@ -57,6 +57,12 @@ class Doubled:
     again: tuple[int, int]
 
 
+def key_start(text: str, value_start: int) -> int:
+    """Return where the key of a value begins, in strict JSON."""
+    keys = (token.start() for token in _TOKEN.finditer(text, 0, value_start) if token[1])
+    return max(keys, default=value_start)
+
+
 def find_places(text: str) -> Places:
     """Return the places of one strict JSON text, without recursion."""
     places = Places()

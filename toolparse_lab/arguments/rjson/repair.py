@@ -13,7 +13,7 @@ from typing import Any
 from ...core.types import Edit, Problem, Span
 from ...core.values import Value, same
 from .damage import Damage
-from .positions import Doubled, EditMap, apply_edits, find_places
+from .positions import Doubled, EditMap, apply_edits, find_places, key_start
 from .strict import (
     Duplicate,
     Refusal,
@@ -124,6 +124,7 @@ def read_damaged(
             return _load_without_doubles(text, edits, edited)
         except Refusal as refusal:
             refusal.edits = tuple(edits)
+            refusal.alternatives = _either_value(edits, edited)
             raise
     except ValueError as error:
         # The walk accepted what the strict reader does not: refuse, never guess.
@@ -144,20 +145,38 @@ def _load_without_doubles(
         span = Span(*edit_map.raw_span(double.start, double.end))
         drops.append(Edit(span, "", "rjson.equal-duplicate-key"))
 
-    # Edits inside a dropped member go with it.
+    merged = _with_drops(edits, drops)
+    try:
+        return read_sequence(apply_edits(text, merged)), merged
+    except ValueError as error:
+        raise Refusal("decode.duplicate-key", f"a key appears twice: {error}", 0) from None
+
+
+def _with_drops(edits: list[Edit], drops: list[Edit]) -> list[Edit]:
+    # Edits inside a dropped member go with it. drops: in order, apart from each other.
     starts = [drop.span.start for drop in drops]
     merged = list(drops)
     for edit in edits:
         i = bisect_right(starts, edit.span.start) - 1
         if i < 0 or not drops[i].span.covers(edit.span):
             merged.append(edit)
+    return sorted(merged, key=_by_span)
 
-    merged.sort(key=_by_span)
 
-    try:
-        return read_sequence(apply_edits(text, merged)), merged
-    except ValueError as error:
-        raise Refusal("decode.duplicate-key", f"a key appears twice: {error}", 0) from None
+def _either_value(edits: list[Edit], edited: str) -> tuple[tuple[Edit, ...], ...]:
+    # () where more than one key is there twice: the values of each would make a reading with those
+    # of the others.
+    doubles = find_places(edited).doubled
+    if len(doubles) != 1:
+        return ()
+    (double,) = doubles
+    edit_map = EditMap(edits)
+    # The first member runs to its comma, which is there because another member follows.
+    first = key_start(edited, double.first[0]), edited.index(",", double.first[1]) + 1
+    return tuple(
+        tuple(_with_drops(edits, [Edit(Span(*edit_map.raw_span(*member)), "", "rjson.double-key")]))
+        for member in ((double.start, double.end), first)
+    )
 
 
 def _outer_doubles(edited: str) -> list[Doubled]:

@@ -253,6 +253,8 @@ class Refusal(Exception):
     name: str = ""
     readings: tuple[Reading, ...] = ()
     edits: tuple[Edit, ...] = ()
+    alternatives: tuple[tuple[Edit, ...], ...] = ()
+    """Of a key with two values: the edits that leave the one, and those that leave the other."""
     name_at: tuple[int, int] | None = None
 
     def __init__(self, code: str, message: str, position: int) -> None:

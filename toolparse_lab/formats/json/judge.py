@@ -11,7 +11,8 @@ from typing import Any
 
 from ...arguments.rjson.escapes import escape_readings, is_certain
 from ...arguments.rjson.nearest import nearest_readings
-from ...arguments.rjson.strict import Refusal
+from ...arguments.rjson.positions import apply_edits
+from ...arguments.rjson.strict import Refusal, read_sequence
 from ...arguments.schema.coerce import coerce
 from ...arguments.schema.validate import fits, validate
 from ...core.toolspec import ToolSpec
@@ -114,6 +115,7 @@ def settle(
     if not _may_search(body, reading, first, refusal):
         # No closer says that the body ends there, or a member is none of the tool's parameters.
         if first is None or (guesses and (first.stray or not reading.closed)):
+            refusal.readings = refusal.readings or _either(body, refusal, reading, decode)
             raise refusal
         return first.calls
     calls = _choose(_proposals(body, reading, decode, first), first, refusal)
@@ -121,6 +123,18 @@ def settle(
     if guesses and not reading.closed and first is not None and calls is first.calls:
         raise refusal
     return calls
+
+
+def _either(body: str, refusal: Refusal, reading: Reading, decode: Decode) -> tuple[Candidate, ...]:
+    # A key with two values is never decided, but both calls are shown.
+    proposals = []
+    for edits in refusal.alternatives:
+        try:
+            calls = decode(read_sequence(apply_edits(body, edits)), list(edits))
+        except (Refusal, ValueError):
+            return ()
+        proposals.append(_proposal(calls, edits, _price(edits), reading))
+    return tuple(_shown(proposals))
 
 
 def _may_search(body: str, reading: Reading, first: _Proposal | None, refusal: Refusal) -> bool:

@@ -8,6 +8,7 @@ On a page the text takes the page's own colour, so that one drawing is readable 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import singledispatch
@@ -18,6 +19,7 @@ import pandas as pd
 from ....core.errors import BadOptions, MissingExtra, UnknownName, near
 from ....core.types import VERDICTS
 from ....views import style
+from ....views.show import visible
 from ....views.templating import Markup
 from ...scoring.outcomes import OUTCOMES
 from ..figures import stats
@@ -33,7 +35,8 @@ MOST_ROWS = 60
 _MOST_NAMES = 12  # dots that all have their name beside them
 _LOOKS = 40  # points of a line of growth
 _WIDTH = 520  # pixels of the plot, without its labels
-_LETTER = 6.5  # pixels, to make room for labels
+_LONGEST = 48  # characters of a name
+_NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _EXTRA = "pip install 'toolparse_lab[charts]'"
 
 # Outcome -> its colour, in the order of a bar: successes, then the model's, the parser's, the
@@ -73,6 +76,29 @@ _STEPS: Mapping[str, tuple[str, str]] = {
     "strict": ("#1f77b4", "as written"),
     "repaired": (style.SKY, "+ repairs"),
     "safe": (style.GREEN, "+ lossless coercion"),
+}
+_TEXT = {"labelColor": "currentColor", "titleColor": "currentColor"}
+_ON_A_PAGE: Any = {
+    "background": "transparent",
+    # Room for a reader's font, which may be wider than the one that was measured.
+    "padding": {"left": 30, "right": 50, "top": 5, "bottom": 5},
+    "config": {
+        "font": "system-ui, sans-serif",
+        "view": {"stroke": None},
+        "axis": _TEXT
+        | {
+            "gridColor": "currentColor",
+            "gridOpacity": 0.14,
+            "domainColor": "currentColor",
+            "tickColor": "currentColor",
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+        },
+        "legend": _TEXT | {"labelFontSize": 12},
+        "rule": {"color": "currentColor"},
+        "text": {"color": "currentColor"},
+    },
 }
 
 
@@ -126,37 +152,17 @@ def svg_of(chart: Chart | None, words: str) -> Markup:
         import vl_convert  # of the same extra
     except ModuleNotFoundError:
         return Markup()
-    text: Any = {"labelColor": "currentColor", "titleColor": "currentColor"}
-    drawn = vl_convert.vegalite_to_svg(
-        {
-            **chart.to_dict(),
-            "background": "transparent",
-            # Room for a reader's font, which may be wider than the one that was measured.
-            "padding": {"left": 30, "right": 50, "top": 5, "bottom": 5},
-            "config": {
-                "font": "system-ui, sans-serif",
-                "view": {"stroke": None},
-                "axis": text
-                | {
-                    "gridColor": "currentColor",
-                    "gridOpacity": 0.14,
-                    "domainColor": "currentColor",
-                    "tickColor": "currentColor",
-                    "labelFontSize": 12,
-                    "titleFontSize": 12,
-                    "titleFontWeight": "normal",
-                },
-                "legend": text | {"labelFontSize": 12},
-                "rule": {"color": "currentColor"},
-                "text": {"color": "currentColor"},
-            },
-        }
-    )
+    try:
+        drawn = vl_convert.vegalite_to_svg(chart.to_dict() | _ON_A_PAGE)
+    except ValueError as e:
+        # The figures are in a table, so a page goes on without a drawing, and says so.
+        reason = next((x for x in str(e).splitlines() if x.startswith("Error")), "")
+        return Markup('<p class="sub">This chart could not be drawn: {}</p>').format(reason)
     # A part of a page needs no namespaces. Every mark would be read out, which a table on the same
     # page does better.
-    drawn = re.sub(r' (?:xmlns(?::xlink)?|aria-[a-z]+|role)="[^"]*"', "", drawn)
+    drawn = re.sub(r' (?:xmlns(?::xlink)?|aria-[a-z]+|role)="[^"]*"(?=[^<>]*>)', "", drawn)
     # The one blue that the style sheet has for light and for dark.
-    drawn = re.sub(f'(fill|stroke)="{style.BLUE}"', r'\1="var(--ok)"', drawn)
+    drawn = re.sub(f'(fill|stroke)="{style.BLUE}"(?=[^<>]*>)', r'\1="var(--ok)"', drawn)
     return Markup('<div class="chart" role="img" tabindex="0" aria-label="{}">{}</div>').format(
         words, Markup(drawn)
     )
@@ -185,10 +191,11 @@ def difference_svg(comparison: ArmComparison) -> Markup:
 
 
 def _rows_axis(alt: Any, names: Sequence[str]) -> Any:
-    # Names as they stand, one a row, with as much room as the longest of them needs.
-    room = min(300, 20 + _LETTER * max(map(len, names), default=0))
-    axis = alt.Axis(labelLimit=room, domain=False, ticks=False, labelPadding=8)
-    return alt.Y("cell:N", title=None, sort=list(dict.fromkeys(names)), axis=axis)
+    # Names as they stand, one a row.
+    axis = alt.Axis(labelLimit=0, domain=False, ticks=False, labelPadding=8)
+    # A list to sort by would become an expression with the names of models in it.
+    scale = alt.Scale(domain=list(dict.fromkeys(names)))
+    return alt.Y("cell:N", title=None, sort=None, scale=scale, axis=axis)
 
 
 def _shares_axis(alt: Any, column: str, title: str) -> Any:
@@ -201,7 +208,7 @@ def _sized(alt: Any, chart: Any) -> Any:
 
 
 def _key(alt: Any, **options: Any) -> Any:
-    return alt.Legend(orient="bottom", labelLimit=240, columnPadding=40, symbolOpacity=1, **options)
+    return alt.Legend(orient="bottom", labelLimit=0, columnPadding=40, symbolOpacity=1, **options)
 
 
 def _level(figure: Any) -> str:
@@ -244,7 +251,7 @@ def _success(report: Report) -> Chart | None:
     if "missing" in frame:
         bounds = frame[["worst", "best"]].astype(float)
         rows = rows.join(bounds.where(frame["missing"].gt(0), axis=0))
-    rows.insert(0, "cell", [report.cell_name(cell) for cell in frame.to_dict("records")])
+    rows.insert(0, "cell", [_name(report, cell) for cell in frame.to_dict("records")])
     rows = rows[rows["value"].notna()].head(MOST_ROWS)
     if rows.empty:
         return None
@@ -297,10 +304,11 @@ def _stacked(
 
 def _counts(report: Report, frame: pd.DataFrame, column: str, parts: Iterable[str]) -> pd.DataFrame:
     # The parts of each cell's bar, cells in the order of the report and parts in that of `parts`.
-    names = [report.cell_name(row) for row in frame.to_dict("records")]
+    names = [_name(report, row) for row in frame.to_dict("records")]
     rows = pd.DataFrame({"cell": names, "part": frame[column].astype(str), "n": frame["n"]})
     rows["share"] = rows["n"] / rows.groupby("cell")["n"].transform("sum")
-    order = {name: n for n, name in enumerate(map(report.cell_name, _cells(report)[:MOST_ROWS]))}
+    names_of_cells = [_name(report, cell) for cell in _cells(report)[:MOST_ROWS]]
+    order = {name: n for n, name in enumerate(names_of_cells)}
     places = {part: n for n, part in enumerate(parts)}
     rows = rows[rows["cell"].isin(order)]
     rows = rows.sort_values("part", key=lambda part: part.map(places), kind="stable")
@@ -336,7 +344,7 @@ def _ladder(report: Report) -> Chart | None:
     loosest = f"+ coercion by the policy {report.coerced_policy}"
     levels = dict(groups(report.ladder, report.by))
     for cell in _cells(report)[:MOST_ROWS]:
-        name = report.cell_name(cell)
+        name = _name(report, cell)
         reached = 0.0
         for row in levels[tuple(str(cell[c]) for c in report.by)].to_dict("records"):
             share = row["success"]
@@ -352,6 +360,21 @@ def _ladder(report: Report) -> Chart | None:
     colours = {**{words: colour for colour, words in _STEPS.values()}, loosest: style.YELLOW}
     title = "success with each help added; the tick is a naive parser"
     return _stacked(pd.DataFrame(pieces), colours, title, pd.DataFrame(ticks))
+
+
+def _drawable(text: str) -> str:
+    # A character that XML does not have would end the process, not only the drawing. A long name
+    # is cut here, because Vega cuts between the halves of one character; what tells two such names
+    # apart may be in the middle, so their digest stays.
+    text = _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", visible(text))
+    if len(text) <= _LONGEST:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:4]
+    return f"{text[: _LONGEST - 20]}…{text[-13:]} ({digest})"
+
+
+def _name(report: Report, cell: Mapping[Any, Any]) -> str:
+    return _drawable(report.cell_name(cell))
 
 
 def _cells(report: Report) -> list[dict[Any, Any]]:
@@ -403,7 +426,7 @@ def _against(report: Report, amounts: pd.Series[Any], title: str) -> Chart | Non
     leads = ["no other is as good for less" if n in front else "others" for n in range(len(frame))]
     rows = pd.DataFrame(
         {
-            "cell": [report.cell_name(cell) for cell in frame.to_dict("records")],
+            "cell": [_name(report, cell) for cell in frame.to_dict("records")],
             "success": rates,
             "low": frame["ci_low"].astype(float).tolist(),
             "high": frame["ci_high"].astype(float).tolist(),
@@ -436,7 +459,7 @@ def _against(report: Report, amounts: pd.Series[Any], title: str) -> Chart | Non
             x=x, y=y("success"), color=colour, tooltip=list(rows)
         ),
         alt.Chart(named)
-        .mark_text(align="left", dx=9, dy=-5, fontSize=11, limit=220)
+        .mark_text(align="left", dx=9, dy=-5, fontSize=11)
         .encode(x=x, y=y("success"), text="cell:N"),
     )
     return alt.layer(*layers).properties(width=_WIDTH + 100, height=240)
@@ -447,17 +470,24 @@ def _flips(report: Report) -> Chart | None:
     if grid.empty:
         return None
     alt = _altair()
-    names = [str(name) for name in grid.columns if name != "case_id"]
+    grid = grid.rename(columns=lambda name: _drawable(str(name)))
+    names = [name for name in grid if name != "case_id"]
     rows = grid.melt("case_id", var_name="name", value_name="share").dropna()
-    rows["cell"] = rows["case_id"].astype(str)
+    rows["cell"] = rows.pop("case_id").astype(str).map(_drawable)
     chart = alt.Chart(rows).mark_rect(stroke="#fff", strokeWidth=1)
     scale = alt.Scale(domain=[0, 0.5, 1], range=[style.VERMILLION, "#f2f2f2", style.GREEN])
     legend = alt.Legend(format=".0%", orient="bottom", tickCount=2)
     return chart.encode(
         y=_rows_axis(alt, rows["cell"].tolist()),
-        x=alt.X("name:N", title=None, sort=names, axis=alt.Axis(labelAngle=-40, labelLimit=200)),
+        x=alt.X(
+            "name:N",
+            title=None,
+            sort=None,
+            scale=alt.Scale(domain=names),
+            axis=alt.Axis(labelAngle=-40, labelLimit=0),
+        ),
         color=alt.Color("share:Q", title="trials that succeed", scale=scale, legend=legend),
-        tooltip=["case_id", "name", alt.Tooltip("share:Q", format=".0%")],
+        tooltip=["cell", "name", alt.Tooltip("share:Q", format=".0%")],
     ).properties(width=alt.Step(28), height=alt.Step(18))
 
 
@@ -472,7 +502,7 @@ def _growth(report: Report) -> Chart | None:
         for n in dict.fromkeys([*range(step, len(cases), step), len(cases)]):
             interval = stats.anytime_interval(cases[:n], 1 - report.level)
             ends = {"success": interval.rate, "low": interval.low, "high": interval.high}
-            rows.append({"cell": report.name_of(values), "cases": n, **ends})
+            rows.append({"cell": _drawable(report.name_of(values)), "cases": n, **ends})
     if not rows:
         return None
     alt = _altair()
@@ -510,10 +540,12 @@ def _differences(comparison: ArmComparison) -> Chart | None:
     rows = 1.0 * frame[list(columns)].astype(float).rename(columns=columns)
     rows[["value", "low", "high"]] *= 100
     names = [" · ".join(str(row[c]) for c in strata) for row in frame.to_dict("records")]
-    rows.insert(0, "cell", [name or f"{comparison.b} − {comparison.a}" for name in names])
+    pair = f"{comparison.b} − {comparison.a}"
+    rows.insert(0, "cell", [_drawable(name or pair) for name in names])
     # Never narrower than ten points either way: noise would fill the plot.
     reach = max(10.0, -rows["low"].min(), rows["high"].max())
-    title = f"points by which {comparison.b} is better than {comparison.a}, {_level(comparison)}"
+    # No name in a title: it becomes part of an expression.
+    title = f"points of success, b less a, {_level(comparison)}"
 
     def x(column: str, title: str) -> Any:
         scale = alt.Scale(domain=[-reach, reach], nice=True)
