@@ -117,6 +117,22 @@ def test_all_protocols_are_compared() -> None:
     assert {"auto", "gemma", "morph_xml"} <= {row["protocol"] for row in rows}
 
 
+def test_two_readings_differ_value_by_value() -> None:
+    bench, sent = bench_of()
+    rows = answer(bench, sent, "beside", values={"coerce": "none"})["rows"]
+    assert ["call 0 /minutes", "5", '"5"'] in rows
+    assert answer(bench, sent, "beside", values={"coerce": "safe"})["rows"] == []
+    assert "did you mean" in answer(bench, sent, "beside", values={"protocol": "hermse"})["error"]
+    assert bench.setup.options.coerce == "safe"
+
+
+def test_a_page_that_is_loaded_again_can_go_back_to_what_was_recorded() -> None:
+    bench, sent = bench_of()
+    answer(bench, sent, "parse", values={"raw": "other"})
+    state = bench.state()
+    assert (state["recorded"]["raw"], state["view"]["raw"]) == (TEXT, "other")
+
+
 @pytest.mark.parametrize("kind", ["pytest", "python"])
 @pytest.mark.parametrize("raw", [TEXT, "one line", "bidi \u202e and \x1b[31m\nline"])
 def test_snippets_run(kind: str, raw: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,3 +146,18 @@ def test_a_tab_finds_its_view_again_and_the_oldest_goes() -> None:
         opened.first("", "")
     with pytest.raises(KeyError):
         opened.answer(view, edit)
+
+
+def test_trials_are_filtered_by_the_tool_that_they_call(tmp_path: Path) -> None:
+    call = '<tool_call>{{"name": "{}", "arguments": {{}}}}</tool_call>'.format
+    texts = [call("f"), call("f") + call('g "x"'.replace('"', "'")), "none"]
+    tools = [{"name": name} for name in ("f", "g 'x'")]
+    with tp.Lab(tmp_path / "tools.db") as lab:
+        rows = [{"input": text, "raw": text, "protocol": "hermes"} for text in texts]
+        view = lab.ingest(rows, tools=tools).browse()
+    assert view._first["facets"]["tool"] == ["f", "g 'x'"]
+
+    def found(tool: str) -> int:
+        return int(view.answer({"kind": "page", "query": {"tool": tool}})["total"])
+
+    assert [found("f"), found("g 'x'"), found("")] == [2, 1, 3]

@@ -581,8 +581,16 @@ class Run:
             item = self._reader.item(str(case_id), str(model), str(arm), int(trial))
             return next(self._reader.trials([item], None, policy))
 
-        options = {"columns": columns, "policy": policy, "opener": opener, "title": self.run_id}
-        return hooks.call("browse", frame, rows=self._rows_of_matrix(rows), **options)
+        return hooks.call(
+            "browse",
+            frame,
+            rows=self._rows_of_matrix(rows),
+            columns=columns,
+            policy=policy,
+            calls=self.calls_df(policies=(policy,)),
+            opener=opener,
+            title=self.run_id,
+        )
 
     def compare(
         self,

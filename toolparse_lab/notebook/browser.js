@@ -3,7 +3,9 @@
 const SIGNS = { true: "✗", false: "✓" };
 const COLUMNS = ["case_id", "model", "arm", "prompt_protocol", "category", "outcome", "detail", "trial_id"];
 const SHOWN_AT_FIRST = ["model"];
-const FIRST_SELECTS = ["verdict", "cause"];
+const FIRST_SELECTS = ["verdict", "cause", "tool"];
+// Filters that are members of the query themselves; the others are columns.
+const OWN = ["text", "code", "rule", "tool", "failures", "fold"];
 const SELECTS = [...FIRST_SELECTS, "model", "arm", "prompt_protocol", "category", "outcome", "code", "rule"];
 const KEYS = [
   ["↑ ↓", "line"],
@@ -59,7 +61,7 @@ class Browser {
     this.send = send;
     this.loadView = loadView;
     this.uid = `tpb${Math.random().toString(36).slice(2, 9)}`;
-    this.query = { where: {}, cell: null, code: "", rule: "", text: "", failures: false, flips: null, fold: true, unfolded: [] };
+    this.query = { where: {}, cell: null, code: "", rule: "", tool: "", text: "", failures: false, flips: null, fold: true, unfolded: [] };
     this.axes = first.cells.axes;
     this.columns = new Set(SHOWN_AT_FIRST);
     this.lines = [];
@@ -95,8 +97,8 @@ class Browser {
 
   keepPlace(title, isNew = true) {
     if (!this.place) return;
-    const { where, cell, code, rule, text, failures, flips, fold } = this.query;
-    const parts = { text, code, rule, failures: failures ? "1" : "", fold: fold ? "" : "0" };
+    const { where, cell, code, rule, tool, text, failures, flips, fold } = this.query;
+    const parts = { text, code, rule, tool, failures: failures ? "1" : "", fold: fold ? "" : "0" };
     for (const [name, values] of Object.entries(where)) parts[name] = values[0] || "";
     if (cell) parts.cell = JSON.stringify([...this.axes, ...cell]);
     if (flips) parts.flips = JSON.stringify(flips);
@@ -105,8 +107,8 @@ class Browser {
     this.place.write(parts, title, isNew);
   }
 
-  restore({ text = "", code = "", rule = "", failures, fold, cell, flips, trial = "", bench, ...where }) {
-    const query = { where: {}, text, code, rule, failures: failures === "1", fold: fold !== "0", cell: null, flips: null, unfolded: [] };
+  restore({ text = "", code = "", rule = "", tool = "", failures, fold, cell, flips, trial = "", bench, ...where }) {
+    const query = { where: {}, text, code, rule, tool, failures: failures === "1", fold: fold !== "0", cell: null, flips: null, unfolded: [] };
     for (const [name, value] of Object.entries(where)) if (SELECTS.includes(name)) query.where[name] = [value];
     try {
       if (cell) query.cell = JSON.parse(cell).slice(2);
@@ -183,7 +185,7 @@ class Browser {
 
   /** Set one filter; '' or false takes it away. */
   choose(name, value) {
-    if (["text", "code", "rule", "failures", "fold"].includes(name)) this.query[name] = value;
+    if (OWN.includes(name)) this.query[name] = value;
     else this.query.where = { ...this.query.where, [name]: value ? [value] : [] };
     this.query.unfolded = [];
     this.refresh();
@@ -191,8 +193,8 @@ class Browser {
 
   /** The filters at work, each with a button that takes it away; and every control as it is set. */
   drawChips() {
-    const { where, cell, code, rule, text, failures, flips, fold } = this.query;
-    const set = { ...Object.fromEntries(Object.entries(where).map(([name, values]) => [name, values[0] || ""])), code, rule };
+    const { where, cell, code, rule, tool, text, failures, flips, fold } = this.query;
+    const set = { ...Object.fromEntries(Object.entries(where).map(([name, values]) => [name, values[0] || ""])), code, rule, tool };
     for (const [name, box] of Object.entries(this.boxes)) box.value = set[name] || "";
     this.failuresBox.firstChild.checked = failures;
     this.foldBox.firstChild.checked = fold;

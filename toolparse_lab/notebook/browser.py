@@ -43,8 +43,9 @@ class Browser(anywidget.AnyWidget):
     one answer in the parse view.
 
     frame: a trials frame. rows, columns: the columns of the heatmap. policy: the rows that appear.
-    opener: the trial of an id, if there is one, which notes and outcomes can be kept for. title:
-    the heading of a page. Raises BadOptions for a frame or a column that does not fit.
+    calls: the calls frame of the same trials, to filter by tool. opener: the trial of an id, if
+    there is one, which notes and outcomes can be kept for. title: the heading of a page. Raises
+    BadOptions for a frame or a column that does not fit.
 
     Lines are sent in pages, so that the number of trials does not matter. `trial_id` is the trial
     that is open, '' for none. The workbench can take the parse view's place.
@@ -63,11 +64,12 @@ class Browser(anywidget.AnyWidget):
         rows: str | None = None,
         columns: str | None = None,
         policy: str = "safe",
+        calls: Frame | None = None,
         opener: Callable[[str], Any] | None = None,
         title: str = "",
         **traits: Any,
     ) -> None:
-        self._rows = TrialRows(frame, rows, columns, policy)
+        self._rows = TrialRows(frame, rows, columns, policy, calls)
         self._opener = opener
         self._numbers: tuple[str, Any, dict[str, int]] = ("", None, {})
         first = {

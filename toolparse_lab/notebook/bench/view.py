@@ -18,6 +18,7 @@ from ...formats.registry import protocols
 from ...parser.parse import Reader
 from ...views.rows import is_lossless
 from ...views.show import shorten, visible
+from ...views.side_by_side import side_rows
 from ..payload import payload_of
 from .setup import Setup
 
@@ -36,13 +37,7 @@ def view_of(setup: Setup) -> tuple[dict[str, Any], ParseResult]:
     result = setup.parse()
     wanted = [] if setup.target is None else wanted_rows(result, setup.target, setup.tools)
     return {
-        "raw": setup.raw,
-        "protocol": setup.protocol.id,
-        "options": {
-            name: getattr(setup.options, name)
-            for name in ("coerce", "reasoning", "repair", "recover")
-        },
-        "tools": json.dumps([t.to_dict() for t in setup.tools], ensure_ascii=False, indent=1),
+        **choices_of(setup),
         "title": visible(setup.title),
         "outcome": visible(shorten(setup.outcome, _MOST_TEXT)),
         "asked": conversation_of(setup),
@@ -56,6 +51,17 @@ def view_of(setup: Setup) -> tuple[dict[str, Any], ParseResult]:
             for r in wanted
         ],
     }, result
+
+
+def choices_of(setup: Setup) -> dict[str, Any]:
+    """Return what a person can change: the text, how it is read, and the tools."""
+    names = ("coerce", "reasoning", "repair", "recover")
+    return {
+        "raw": setup.raw,
+        "protocol": setup.protocol.id,
+        "options": {name: getattr(setup.options, name) for name in names},
+        "tools": json.dumps([t.to_dict() for t in setup.tools], ensure_ascii=False, indent=1),
+    }
 
 
 def verdict_sentence(result: ParseResult) -> str:
@@ -235,6 +241,22 @@ def comparison_of(setup: Setup) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def beside(result: ParseResult, setup: Setup, values: dict[str, Any]) -> list[list[Any]]:
+    """Return the arguments that differ between a parse and that of a changed setup: [argument, its
+    value here, its value there], '' for none.
+
+    Raises the errors of `Setup.changed`.
+    """
+    other = setup.changed(values).parse()
+    verdicts = [["verdict", result.verdict, other.verdict]]
+    rows = [
+        [visible(row.name), *(_text(side.value) for side in row.sides)]
+        for row in side_rows(result, other)
+        if row.differs
+    ]
+    return [row for row in verdicts if row[1] != row[2]] + rows[:_MOST_LINES]
 
 
 def timeline_of(setup: Setup, size: int = 0) -> dict[str, Any]:

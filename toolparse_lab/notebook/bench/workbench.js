@@ -79,6 +79,8 @@ class Bench {
     root.replaceChildren(this.root);
     this.build();
     this.take(state.view, true);
+    // A page that is loaded again has what was changed, and can go back to what was recorded.
+    this.first = this.valuesOf(state.recorded);
     this.root.addEventListener("keydown", (event) => this.onKey(event), true);
   }
 
@@ -135,9 +137,15 @@ class Bench {
     this.stream = this.fold("Stream: replay it chunk by chunk", this.streamPanel(), () => this.askTimeline());
     this.compared = make("div", "tb-compared");
     this.compare = this.fold("All protocols side by side", this.compared, () => this.askCompare());
+    this.other = make("select", "tb-pick", undefined, { "aria-label": "the other reading" });
+    this.other.addEventListener("change", () => this.askBeside());
+    this.differing = make("div", "tb-compared");
+    const beside = make("div");
+    beside.append(this.other, this.differing);
+    this.beside = this.fold("Another policy or protocol, value by value", beside, () => this.askBeside());
     this.exchange = make("div", "tb-exchange");
     this.keep = this.fold("Keep it", this.keepPanel());
-    this.root.append(this.bar, this.title, this.sentence, this.fault, texts, this.readings, this.wanted, this.pipeline, this.lines, this.view, this.stream, this.compare, this.exchange, this.keep, this.keysHelp());
+    this.root.append(this.bar, this.title, this.sentence, this.fault, texts, this.readings, this.wanted, this.pipeline, this.lines, this.view, this.stream, this.compare, this.beside, this.exchange, this.keep, this.keysHelp());
   }
 
   keysHelp() {
@@ -224,6 +232,7 @@ class Bench {
     this.timeline = view.timeline ?? null;
     if (this.stream.open) this.askTimeline(true);
     if (this.compare.open) this.askCompare();
+    if (this.beside.open) this.askBeside();
     this.kept.value = "";
     if (!this.send) this.freeze();
   }
@@ -242,6 +251,7 @@ class Bench {
     this.text.disabled = false;
     this.text.readOnly = true;
     this.compare.hidden = true;
+    this.beside.hidden = true;
     this.keep.hidden = true;
   }
 
@@ -261,6 +271,7 @@ class Bench {
       this.drawTimeline();
     }
     if (kind === "compare") this.drawCompared(message.rows);
+    if (kind === "beside") this.drawBeside(message.rows);
     if (kind === "keep") {
       this.kept.value = message.text;
       this.kept.focus();
@@ -485,11 +496,38 @@ class Bench {
     this.ask("compare");
   }
 
-  drawCompared(rows) {
+  /** The values that differ where the text is read by another policy or protocol. */
+  askBeside() {
+    if (!this.other.length) {
+      for (const [name, label] of [["coerce", "policy"], ["protocol", "protocol"]]) {
+        for (const choice of this.state.choices[name]) this.other.append(make("option", "", `${label} ${choice}`, { value: `${name} ${choice}` }));
+      }
+      this.other.value = this.other.options[this.current.options.coerce === "none" ? 1 : 0].value;
+    }
+    const [name, choice] = this.other.value.split(" ");
+    this.ask("beside", { values: { [name]: choice } });
+  }
+
+  drawBeside(rows) {
+    const table = this.table(["", "as above", this.other.selectedOptions[0].textContent]);
+    for (const row of rows) {
+      const line = make("tr");
+      line.append(make("th", "", row[0], { scope: "row" }), make("td", "", row[1] || "–"), make("td", "", row[2] || "–"));
+      table.append(line);
+    }
+    this.differing.replaceChildren(rows.length ? table : make("p", "tp-note", "Both readings give the same values."));
+  }
+
+  table(words) {
     const table = make("table", "tb-table");
     const head = make("tr");
-    for (const word of ["protocol", "agrees", "verdict", "calls", "problems"]) head.append(make("th", "", word, { scope: "col" }));
+    for (const word of words) head.append(make("th", "", word, { scope: "col" }));
     table.append(head);
+    return table;
+  }
+
+  drawCompared(rows) {
+    const table = this.table(["protocol", "agrees", "verdict", "calls", "problems"]);
     const some = rows.filter((row) => row.calls.length);
     for (const row of some) {
       const line = make("tr");

@@ -17,7 +17,7 @@ from ...views import render_result
 from ...views.show import visible
 from ..page import show_html, source, static_id, write_view
 from .setup import Setup, setups_of, snippet_of
-from .view import choices, comparison_of, timeline_of, view_of
+from .view import beside, choices, choices_of, comparison_of, timeline_of, view_of
 
 
 def bench_module() -> str:
@@ -115,7 +115,13 @@ class Desk:
 
     def state(self, static: str = "") -> dict[str, Any]:
         """Return what the front end begins with. static: the id of the view that it hides."""
-        return {"choices": choices(), "static": static, "view": self.view()}
+        recorded = choices_of(self._subjects[self._index])
+        return {
+            "choices": choices(),
+            "static": static,
+            "recorded": recorded,
+            "view": self.view(),
+        }
 
     def view(self) -> dict[str, Any]:
         """Read the setup again and return its view."""
@@ -141,6 +147,9 @@ class Desk:
                 reply["timeline"] = timeline_of(self.setup, int(message.get("size") or 0))
             elif kind == "compare":
                 reply["rows"] = comparison_of(self.setup)
+            elif kind == "beside":
+                values = dict(message.get("values") or {})
+                reply["rows"] = beside(self.result, self.setup, values)
             elif kind == "keep":
                 reply["text"] = snippet_of(self.setup, self.result, str(message.get("as")))
             else:

@@ -7,8 +7,8 @@ one line each with the place of its answer that matters most.
 
 from __future__ import annotations
 
+import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,7 +32,7 @@ FACETS = (
 """Columns that are chosen by their values, as far as a frame has them."""
 _CAUSES = ("sub_code", "error_code", "missing_reason", "outcome", "verdict")
 """The columns that tell a cause, the first that says anything."""
-COUNTED = {"code": "codes_json", "rule": "rules_json"}
+COUNTED = {"code": "codes_json", "rule": "rules_json", "tool": "called_json"}
 """Filters by a key of a column of counts."""
 _NOT_JUDGED = ("no target", "ungraded")
 _EXECUTABLE = "executable"
@@ -43,12 +43,13 @@ _MOST_VALUES = 200  # values of a facet that are offered
 _PARSED = 50_000  # characters of an answer that is parsed for its line
 _BEFORE, _MARKED, _AFTER = 32, 80, 240  # characters of an excerpt
 _QUESTION, _CALL, _CALLS = 300, 300, 4  # characters of a question and of a call; calls of a line
-_KEY = re.compile(r'"((?:[^"\\]|\\.)*)":')
 Numbers = npt.NDArray[np.intp]
 
 
 class TrialRows:
     """The rows of one policy of a trials frame, and the two columns of its heatmap.
+
+    calls: their calls frame, by which they can be filtered by tool.
 
     Raises BadOptions for a frame without the columns of a trials frame, for a column that it lacks,
     and for one column named twice.
@@ -60,6 +61,7 @@ class TrialRows:
         rows: str | None = None,
         columns: str | None = None,
         policy: str = "safe",
+        calls: pd.DataFrame | None = None,
     ) -> None:
         check_trials(frame)
         self.policy = policy
@@ -68,11 +70,14 @@ class TrialRows:
         self.frame = (headline if len(headline) else frame).reset_index(drop=True)
         self.failed = np.array(failed_rows(self.frame), dtype=bool)
         self.frame[CAUSE] = self._causes()
+        if calls is not None:
+            self.frame[COUNTED["tool"]] = self._called(calls)
         self.has_targets = bool(self.frame["score_success"].notna().any())
         if not self.has_targets and "verdict" in self.frame:
             self.frame[_EXECUTABLE] = executable_of(self.frame)
         self.set_axes(rows or "prompt_protocol", columns or "model")
         self._places: dict[str, int] | None = None
+        self._masks: dict[str, npt.NDArray[np.bool_]] = {}
 
     def set_axes(self, rows: str, columns: str) -> None:
         """Set the two columns of the heatmap. Raises BadOptions."""
@@ -89,6 +94,23 @@ class TrialRows:
             open_rows = self.failed & (causes == "") & texts.notna() & ~texts.isin(_NOT_JUDGED)
             causes = causes.mask(open_rows, texts)
         return causes.to_numpy()
+
+    def _called(self, calls: pd.DataFrame) -> list[str]:
+        names: dict[str, dict[str, int]] = {}
+        for trial_id, name in zip(calls["trial_id"], calls["name"], strict=True):
+            if isinstance(name, str) and name:
+                of_trial = names.setdefault(trial_id, {})
+                of_trial[name] = of_trial.get(name, 0) + 1
+        # Most trials call one of few tools, once.
+        texts: dict[tuple[Any, ...], str] = {}
+        column = []
+        for trial_id in self.frame["trial_id"]:
+            counts = names.get(trial_id, {})
+            key = tuple(counts.items())
+            if key not in texts:
+                texts[key] = json.dumps(counts)
+            column.append(texts[key])
+        return column
 
     def place(self, trial_id: str) -> int:
         """Return the row number of a trial. Raises BadOptions for an id that no row has."""
@@ -108,9 +130,10 @@ class TrialRows:
             values = self.frame[name].dropna().unique()
             facets[name] = [str(value) for value in values if value != ""][:_MOST_VALUES]
         for name, column in COUNTED.items():
-            texts = self.frame[column].dropna().unique()
-            keys = {key for text in texts for key in _KEY.findall(str(text))}
-            facets[name] = sorted(keys)[:_MOST_VALUES]
+            if column in self.frame:
+                texts = self.frame[column].dropna().unique()
+                keys = {key for text in texts for key in json.loads(str(text) or "{}")}
+                facets[name] = sorted(keys)[:_MOST_VALUES]
         metadata = [str(name) for name in self.frame if str(name).startswith("metadata_")]
         names = ("policy", "parse_protocol", *FACETS, *metadata)
         facets["axes"] = [name for name in dict.fromkeys(names) if name in self.frame]
@@ -175,6 +198,14 @@ class TrialRows:
         return folded
 
     def _mask(self, query: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
+        # Lines, counts and heatmap of one query ask for the same rows.
+        admitting = ("where", "cell", *COUNTED, "text", "flips")
+        key = str((self.axes, [(name, query.get(name) or None) for name in admitting]))
+        if key not in self._masks:
+            self._masks = {key: self._admitted(query)}
+        return self._masks[key]
+
+    def _admitted(self, query: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
         mask = np.ones(len(self.frame), dtype=bool)
         for name, value in zip(self.axes, query.get("cell") or (), strict=False):
             mask &= self._equals(name, [value])
@@ -183,7 +214,9 @@ class TrialRows:
                 mask &= self._equals(name, values)
         for name, column in COUNTED.items():
             if key := query.get(name):
-                mask &= _holds(self.frame[column], f'"{key}":')
+                if column not in self.frame:
+                    raise BadOptions("these rows are not known by it", got=f"{name} {key}")
+                mask &= _holds(self.frame[column], f"{json.dumps(key)}:")
         if text := query.get("text"):
             columns = [self.frame[name] for name in _SEARCHED if name in self.frame]
             mask &= np.logical_or.reduce([_holds(column, text, fold=True) for column in columns])
