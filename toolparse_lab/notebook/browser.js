@@ -339,6 +339,7 @@ class Browser {
       if (message.cells) this.drawMap(message.cells);
       this.take(message);
     } else if (message.kind === "trial") this.drawTrial(message);
+    else if (message.kind === "next") this.drawNext(message);
     else if (message.kind === "bench") this.bench?.hear(message.reply);
     else if (message.kind === "remarks") this.drawRemarks(message);
     else if (message.kind === "error") this.status.textContent = message.text;
@@ -493,14 +494,9 @@ class Browser {
     this.remarks = make("div");
     const why = make("p", "tpb-why", message.sentence || "", { "aria-live": "polite" });
     if (message.outcome && message.outcome !== "ungraded") why.prepend(make("strong", "", `${message.outcome}. `));
-    const next = make("div", "tpb-bar", undefined, { role: "group", "aria-label": "What to try next" });
-    for (const { words, values } of message.next || []) {
-      const button = make("button", "tpb-button", words, { type: "button" });
-      button.addEventListener("click", () => this.toggleBench(values));
-      next.append(button);
-    }
+    this.next = make("div", "tpb-bar", undefined, { role: "group", "aria-label": "What to try next" });
     const bar = this.copies(message.copies);
-    const parts = message.bench ? [why, bar, next, view] : [why, bar, conversation(message.asked), view, next];
+    const parts = message.bench ? [why, bar, this.next, view] : [why, bar, conversation(message.asked), view, this.next];
     this.detail.replaceChildren(...parts, facts, this.remarks);
     if (isOther) this.detail.scrollTop = 0;
     this.drawRemarks(message);
@@ -508,6 +504,7 @@ class Browser {
     this.keepPlace(message.title, isOther);
     this.bench = null;
     if (message.view || message.bench) {
+      this.ask({ kind: "next", trial_id: message.trial_id });
       const module = await this.loadView();
       const send = (own) => this.ask({ kind: "bench", message: own });
       if (message.bench) this.bench = module.mountBench(view, message.bench, send);
@@ -517,6 +514,15 @@ class Browser {
     this.focusBench = false;
     const row = this.list.children[this.at];
     if (row) row.scrollIntoView({ block: "nearest" });
+  }
+
+  drawNext({ trial_id, steps }) {
+    if (trial_id !== this.opened) return;
+    for (const { words, values } of steps) {
+      const button = make("button", "tpb-button", words, { type: "button" });
+      button.addEventListener("click", () => this.toggleBench(values));
+      this.next.append(button);
+    }
   }
 
   copies(texts) {

@@ -159,6 +159,7 @@ class Browser(anywidget.AnyWidget):
             "page": self._answer_page,
             "axes": self._answer_axes,
             "open": self._answer_open,
+            "next": self._answer_next,
             "bench": self._answer_bench,
             "note": self._answer_remark,
             "override": self._answer_remark,
@@ -195,7 +196,6 @@ class Browser(anywidget.AnyWidget):
             setups = setups_of(trial or result)
             answer["sentence"] = verdict_sentence(result)
             answer["asked"] = conversation_of(setups[0]) or answer["asked"]
-            answer["next"] = next_steps(setups[0], result)
             if trial is not None and trial.blame.layer != "none":
                 facts.append(["where it was lost", visible(trial.blame.explained())])
             if message.get("bench"):
@@ -211,6 +211,14 @@ class Browser(anywidget.AnyWidget):
         answer["remarks"] = _remarks(trial)
         answer["copies"] = _copies(trial)
         return answer
+
+    def _answer_next(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        # Apart from the trial, which is on the screen before all protocols have read it.
+        trial_id = str(message.get("trial_id"))
+        trial = self._trial(trial_id)
+        result = self._result(trial_id, trial)
+        steps = next_steps(setups_of(trial or result)[0], result)
+        return {"kind": "next", "trial_id": trial_id, "steps": steps}
 
     def _answer_bench(self, message: Mapping[str, Any]) -> dict[str, Any]:
         if self._desk is None:
