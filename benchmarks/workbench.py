@@ -33,9 +33,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from playwright.sync_api import Page, sync_playwright
-from scale import rows as log_rows
 
 import toolparse_lab as tp
+from benchmarks.scale import rows as log_rows
 
 ROOT = Path(__file__).parent.parent
 REPEATS = 3

@@ -141,7 +141,7 @@ def test_lossy_steps_are_told_apart() -> None:
     text = "".join(Reader(render_diff(several())).text)
     assert text.count("lossy") == 1
     assert text.count("lossless") == 3
-    assert "coerce.array-from-csvlossy" in text
+    assert "coerce.array-from-csv lossy" in text
 
 
 def test_diff_of_one_call_and_of_nothing() -> None:

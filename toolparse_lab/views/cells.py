@@ -123,8 +123,8 @@ def call_title(call: ToolCall) -> Markup:
 
     return Markup(
         f'<span style="{DIM}">call {call.index} </span>'
-        f'<span style="{MONO};font-size:14px;font-weight:700;margin:0 8px 0 0">{name}</span>'
-        f"{''.join(badges)}"
+        f'<span style="{MONO};font-size:14px;font-weight:700;margin:0 8px 0 0">{name}</span> '
+        f"{' '.join(badges)} "
         f'<span style="{DIM};font-weight:400;font-size:12px">'
         f"{text_html(shorten(' · '.join(facts), 200))}</span>"
     )
@@ -216,7 +216,7 @@ def _before_after(change: Change) -> str:
 def _rule(change: Change) -> str:
     loss = LOSSLESS if change.lossless else LOSSY
     return (
-        f'<span style="{MONO};margin:0 6px 0 0">{_shown(change.rule)}</span>{loss}'
+        f'<span style="{MONO};margin:0 6px 0 0">{_shown(change.rule)}</span> {loss} '
         f"{_dim(change.sentence)}"
     )
 
