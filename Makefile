@@ -29,7 +29,7 @@ FIND_PYTHON := for p in $(CANDIDATES); do \
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lowest lowest-quick constraints newest proxy frameworks quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
+.PHONY: help demo lowest lowest-quick constraints newest notebooks proxy frameworks quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
 
 help:
 	@echo "make demo          set up and run the demo with the small embedded model"
@@ -44,6 +44,7 @@ help:
 	@echo "make lowest        the tests of runner, bridge and gateway with the lowest versions that are taken"
 	@echo "make constraints   raise the versions in .ci to what the index serves today"
 	@echo "make newest        the same, and then all tests: before each release"
+	@echo "make notebooks     set up marimo, for the tests of the views in it"
 	@echo "make proxy         set up the LiteLLM proxy, for the tests of its config"
 	@echo "make frameworks    set up the frameworks whose recipes the gate runs"
 	@echo "make clean         remove what runs left behind; make distclean removes $(VENV) as well"
@@ -103,7 +104,17 @@ GATE_FRAMEWORKS := openai_client openai_agents pydantic_ai_agent
 	@PIP_CONSTRAINT=$(CONSTRAINTS) UV_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m benchmarks.frameworks --set-up $(addprefix --only ,$(GATE_FRAMEWORKS))
 	@touch $@
 
+# Other notebooks than Jupyter's, which need other versions of some packages.
+NOTEBOOKS := .venv-notebooks
+$(NOTEBOOKS)/.ready: pyproject.toml | $(VENV)/.dev-ready
+	@echo "== installing marimo for the tests of the views in it"
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(NOTEBOOKS)
+	@$(BIN)/uv pip install --quiet --python $(NOTEBOOKS)/bin/python --editable '.[jupyter]' marimo
+	@touch $@
+
 # What to run
+
+notebooks: $(NOTEBOOKS)/.ready
 
 frameworks: .venv-frameworks/.ready
 
@@ -168,9 +179,10 @@ pytest: $(VENV)/.dev-ready
 	exit $$status
 
 # The exhaustive part, over night: about 100,000 random texts for each law among it.
-nightly: $(VENV)/.dev-ready $(PROXY)/.ready lowest
+nightly: $(VENV)/.dev-ready $(PROXY)/.ready $(NOTEBOOKS)/.ready lowest
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/browser --exhaustive
 	@$(BIN)/pytest tests/test_gateway_proxy.py
+	@$(BIN)/pytest tests/browser/test_other_notebooks.py
 	@$(BIN)/python -m benchmarks.frameworks
 	@$(BIN)/python -m benchmarks.stopping
 	@$(BIN)/python benchmarks/intervals.py

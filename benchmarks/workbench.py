@@ -143,9 +143,11 @@ def key_time(page: Page, folder: Path) -> float:
         page.evaluate(UNTIL_PAINTED)
         text.focus()
         page.keyboard.press("x")
-        while not (milliseconds := page.evaluate("window.painted - window.pressed")):
+        milliseconds = 0.0
+        while milliseconds <= 0:
             page.wait_for_timeout(100)
-        return float(milliseconds) / 1000
+            milliseconds = page.evaluate("(window.painted ?? 0) - (window.pressed ?? 0)")
+        return milliseconds / 1000
 
 
 def free_port() -> int:
