@@ -181,23 +181,11 @@ def _ingest(options: Any) -> int:
 
 def _outcomes(run: Run, policy: Any) -> tuple[Counter[str], Counter[str]]:
     # The outcomes, and the verdicts on the calls of answers without a target. For them every answer
-    # is parsed, which may take long.
-    from ...runner.progress import Progress  # asyncio with the runner
-
-    outcomes: Counter[str] = Counter()
-    ungraded: Counter[str] = Counter()
-    with Progress(len(run.plan.items), show="lines", unit="answer") as bar:
-
-        def count(trial: Trial) -> bool:
-            outcomes[trial.outcome or trial.missing_reason] += 1
-            if trial.case.target is None and trial.result is not None:
-                verdict = trial.result.verdict
-                ungraded["no call" if verdict == "none" else verdict] += 1
-            bar.advance(1)
-            return False  # none is kept: there may be any number
-
-        run.trials(policies=(policy,), where=count)
-    return outcomes, ungraded
+    # is parsed, and kept as it was read: the next command finds it so.
+    rows = run.report(policy=policy).headline
+    outcomes = Counter(rows["outcome"].astype(object).fillna(rows["missing_reason"].astype(object)))
+    ungraded = rows.loc[rows["outcome"].notna() & rows["target"].isna(), "verdict"].astype(object)
+    return outcomes, Counter(ungraded.dropna().replace("none", "no call"))
 
 
 # What `toolparse list` lists -> its columns.
@@ -684,6 +672,11 @@ def _score(options: Any) -> int:
     Option("--workers", type=int, metavar="N", help="processes (default: one a core)"),
     Option("--client", metavar="ADDRESS", help="the scheduler of a Dask cluster"),
     Option(
+        "--shard",
+        metavar="K/N",
+        help="read part K of N of a run, and keep it in the store for its frames and reports",
+    ),
+    Option(
         "--out",
         metavar="PATH",
         help="write the trials frame: a .parquet file, or a folder of parts",
@@ -694,11 +687,14 @@ def _score(options: Any) -> int:
     examples=(
         "toolparse reparse latest --protocols hermes,auto --policies none,safe --out again.parquet",
         "toolparse reparse trials.parquet --protocols auto --out parts/ --workers 8",
+        "toolparse reparse latest --shard 3/16",
     ),
 )
 def _reparse(options: Any) -> int:
     settings = settings_of(options)
     need_lab()
+    if options.shard is not None:
+        return _keep_shard(options, settings)
     trials = _trials(options, settings)
     if isinstance(trials, Path):
         say(f"wrote {trials}")
@@ -710,6 +706,36 @@ def _reparse(options: Any) -> int:
     counts = trials.groupby(keys, observed=True, dropna=False).size().reset_index(name="n")
     rows = [tuple(row) for row in counts.astype(object).to_numpy()]
     put_table([*keys, "n"], rows, options.json)
+    return 0
+
+
+def _keep_shard(options: Any, settings: Settings) -> int:
+    # What is read stays in the store, so nothing is written elsewhere.
+    if options.out is not None or os.path.exists(options.source):
+        raise BadOptions(
+            "a shard is a part of a run, and is kept in its store",
+            got=f"--out {options.out}" if options.out is not None else options.source,
+            expected="toolparse reparse RUN --shard 3/16",
+        )
+    policies = {"policies": options.policies} if options.policies else {}
+    with open_lab(settings) as lab:
+        run = lab.open(options.source)
+        n = sum(
+            run.parse(
+                protocol=protocol,
+                engine=options.engine,
+                workers=options.workers,
+                client=options.client,
+                shard=options.shard,
+                progress="lines",
+                **policies,
+            )
+            for protocol in options.protocols or [None]
+        )
+    if options.json:
+        put_json({"run_id": run.run_id, "shard": options.shard, "read": n})
+    else:
+        put(f"{counted(n, 'answer')} read, shard {options.shard} of {run.run_id}")
     return 0
 
 
