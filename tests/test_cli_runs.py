@@ -846,6 +846,7 @@ def test_recorded_answers_are_read_again(
         totals[key] = totals.get(key, 0) + row["n"]
     assert totals == {(p, policy): 12 for p in ("hermes", "auto") for policy in ("none", "safe")}
     assert main(["score", "--out", "trials.parquet"]) == 0
+    capsys.readouterr()
     assert out_of(capsys, ["reparse", "--shard", "1/2", "--engine", "serial"])["shard"] == "1/2"
     assert out_of(capsys, ["reparse", "--shard", "1/2", "--engine", "serial"])["read"] == 0
     assert main(["reparse", "--shard", "3/2"]) == 2
