@@ -133,13 +133,13 @@ def test_by_keyboard_and_by_mouse(page: Page, tmp_path: Path) -> None:
         assert browser.trial.trial_id == first
         page.keyboard.press("n")
         page.wait_for_function(
-            f"!document.querySelector('.tpb-status').textContent.includes('{first}')"
+            f"!document.querySelector('.tpb-hidden[role=status]').textContent.includes('{first}')"
         )
         second = browser.trial_id
         assert second != first
         page.keyboard.press("p")
         page.wait_for_function(
-            f"document.querySelector('.tpb-status').textContent.includes('{first}')"
+            f"document.querySelector('.tpb-hidden[role=status]').textContent.includes('{first}')"
         )
         page.keyboard.press("/")
         page.keyboard.type("no call at")

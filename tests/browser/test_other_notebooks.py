@@ -151,8 +151,12 @@ def outputs(store: Path) -> dict[str, str]:
             "parse": str(tp.parse(TEXT, "hermes", TOOLS)._repr_mimebundle_()["text/html"]),
             "report": run.report().html(),
             "trials": run.browse().static_html(),
-            "frame": str(run.frame()._repr_html_()),
+            "frame": shown_frame(run),
         }
+
+
+def shown_frame(run: Any) -> str:
+    return str(run.frame()._repr_html_())
 
 
 SAID = {
@@ -235,7 +239,7 @@ def test_marimo_shows_every_view_and_answers(marimo: Page) -> None:
     marimo.locator(".tpb-row").first.wait_for(timeout=90_000)
     marimo.locator(".tpb-row").first.click()
     marimo.locator(".tpb-detail .tp-text").wait_for(timeout=30_000)
-    assert "wrong_call" in marimo.locator(".tpb-why").inner_text()
+    assert "wrong call" in marimo.locator(".tpb-why").inner_text()
     marimo.locator(".tpr h1").first.wait_for(timeout=60_000)
     marimo.locator(".vega-embed").first.wait_for(timeout=60_000)
     text = marimo.locator(".tb textarea").first

@@ -102,17 +102,20 @@ class Browser {
     for (const [name, values] of Object.entries(where)) parts[name] = values[0] || "";
     if (cell) parts.cell = JSON.stringify([...this.axes, ...cell]);
     if (flips) parts.flips = JSON.stringify(flips);
+    if (`${this.axes}` !== `${this.first.cells.axes}`) parts.axes = JSON.stringify(this.axes);
     parts.trial = this.opened;
     parts.bench = this.opened && this.benching ? "1" : "";
     this.place.write(parts, title, isNew);
   }
 
-  restore({ text = "", code = "", rule = "", tool = "", failures, fold, cell, flips, trial = "", bench, ...where }) {
+  restore({ text = "", code = "", rule = "", tool = "", failures, fold, cell, flips, axes, trial = "", bench, ...where }) {
     const query = { where: {}, text, code, rule, tool, failures: failures === "1", fold: fold !== "0", cell: null, flips: null, unfolded: [] };
     for (const [name, value] of Object.entries(where)) if (SELECTS.includes(name)) query.where[name] = [value];
     try {
       if (cell) query.cell = JSON.parse(cell).slice(2);
       if (flips) query.flips = JSON.parse(flips);
+      const wanted = axes ? JSON.parse(axes) : this.first.cells.axes;
+      if (`${wanted}` !== `${this.axes}`) this.setAxes(wanted);
     } catch {
       this.status.textContent = "a part of the address cannot be read";
     }
@@ -129,11 +132,13 @@ class Browser {
   build() {
     const { facets } = this.first;
     const axes = make("div", "tpb-bar");
-    const changeAxes = () => this.ask({ kind: "axes", rows: rowsBox.value, columns: columnsBox.value }, true);
+    const changeAxes = () => {
+      this.setAxes([rowsBox.value, columnsBox.value]);
+      this.keepPlace(this.status.textContent);
+    };
     const [rowsField, rowsBox] = select("rows", facets.axes, changeAxes, null);
     const [columnsField, columnsBox] = select("columns", facets.axes, changeAxes, null);
-    rowsBox.value = this.axes[0];
-    columnsBox.value = this.axes[1];
+    this.axisBoxes = [rowsBox, columnsBox];
     axes.append(rowsField, columnsField);
 
     const filters = make("div", "tpb-bar", undefined, { role: "search", "aria-label": "Filters" });
@@ -166,6 +171,8 @@ class Browser {
     this.mapTitle = make("summary", "", "");
     this.mapBox.append(this.mapTitle, axes, this.map);
     this.status = make("div", "tpb-status", "", { role: "status", "aria-live": "polite" });
+    // The status keeps its counts; what is opened is only said.
+    this.live = make("div", "tpb-hidden", "", { role: "status", "aria-live": "polite" });
     this.list = make("div", "tpb-list", undefined, { role: "listbox", tabindex: "0", "aria-label": "Trials, failures first" });
     this.list.addEventListener("scroll", () => {
       if (this.list.scrollTop + this.list.clientHeight > this.list.scrollHeight - 80) this.more();
@@ -180,7 +187,12 @@ class Browser {
     shut.addEventListener("click", () => this.help.close());
     this.help.append(table, shut);
     const keys = KEYS.map(([key, words]) => `${key} ${words}`).join(" · ");
-    this.root.append(this.mapBox, filters, this.chips, this.status, panes, make("p", "tpb-keys", keys), this.help);
+    this.root.append(this.mapBox, filters, this.chips, this.status, this.live, panes, make("p", "tpb-keys", keys), this.help);
+  }
+
+  setAxes(axes) {
+    this.axes = axes;
+    this.ask({ kind: "axes", rows: axes[0], columns: axes[1] }, true);
   }
 
   /** Set one filter; '' or false takes it away. */
@@ -252,6 +264,7 @@ class Browser {
 
   drawMap({ axes, rows, columns, cells, measure }) {
     this.axes = axes;
+    this.axisBoxes.forEach((box, i) => (box.value = axes[i]));
     this.mapTitle.textContent = `${measure} by ${axes[0]} and ${axes[1]}`;
     const figures = new Map(cells.map((cell) => [JSON.stringify(cell.slice(0, 2)), cell]));
     const table = make("table", "tpb-map");
@@ -382,7 +395,7 @@ class Browser {
     if (line.cause) row.append(make("span", "tpb-badge tpb-bad", line.cause));
     else if (line.verdict) row.append(make("span", "tpb-badge", line.verdict));
     const alike = this.alike?.[line.cause] || 0;
-    if (this.query.fold && line.failed && alike > 1) row.append(this.unfolder(line.cause, alike));
+    if (this.query.fold && line.failed && alike > 1) row.append(this.unfolder(line.cause, alike, line.trial_id));
     if (line.override) row.append(make("span", "tpb-badge", `by hand: ${line.override}`));
     if (line.note) row.append(make("span", "tpb-badge", `note: ${line.note}`));
     const under = make("span", "tpb-under");
@@ -407,21 +420,21 @@ class Browser {
   }
 
   /** How many failures have one cause; a click shows them, or folds them again. */
-  unfolder(cause, count) {
+  unfolder(cause, count, trial_id) {
     const isOpen = this.query.unfolded.includes(cause);
     const more = make("span", "tpb-badge tpb-alike", `×${count} ${isOpen ? "▾" : "▸"}`, { title: isOpen ? "fold (Space)" : "show all of this cause (Space)" });
     more.addEventListener("click", (event) => {
       event.stopPropagation();
-      this.unfold(cause);
+      this.unfold(cause, trial_id);
     });
     return more;
   }
 
-  unfold(cause) {
+  unfold(cause, trial_id) {
+    if (!cause) return;
     const { unfolded } = this.query;
     this.query.unfolded = unfolded.includes(cause) ? unfolded.filter((other) => other !== cause) : [...unfolded, cause];
-    const at = this.at;
-    this.after = () => this.go(at);
+    this.after = () => this.go(this.lines.findIndex((line) => line.trial_id === trial_id));
     this.ask({ kind: "page", start: 0 }, true);
   }
 
@@ -493,14 +506,15 @@ class Browser {
     const view = make("div");
     this.remarks = make("div");
     const why = make("p", "tpb-why", message.sentence || "", { "aria-live": "polite" });
-    if (message.outcome && message.outcome !== "ungraded") why.prepend(make("strong", "", `${message.outcome}. `));
+    if (message.outcome) why.prepend(make("strong", "", `${message.outcome} `));
     this.next = make("div", "tpb-bar", undefined, { role: "group", "aria-label": "What to try next" });
     const bar = this.copies(message.copies);
-    const parts = message.bench ? [why, bar, this.next, view] : [why, bar, conversation(message.asked), view, this.next];
+    // The workbench has a sentence of its own, which follows what is changed.
+    const parts = message.bench ? [bar, this.next, view] : [why, bar, conversation(message.asked), view, this.next];
     this.detail.replaceChildren(...parts, facts, this.remarks);
     if (isOther) this.detail.scrollTop = 0;
     this.drawRemarks(message);
-    this.status.textContent = `trial ${message.trial_id} is open`;
+    this.live.textContent = `trial ${message.trial_id} is open`;
     this.keepPlace(message.title, isOther);
     this.bench = null;
     if (message.view || message.bench) {
@@ -594,7 +608,7 @@ class Browser {
     else if (onList && event.key === "ArrowUp") this.go(this.at - 1);
     else if (onList && event.key === "Home") this.go(0);
     else if (onList && event.key === "Enter") this.open();
-    else if (target === this.list && event.key === " ") this.unfold(this.lines[this.at]?.cause);
+    else if (target === this.list && event.key === " ") this.unfold(this.lines[this.at]?.cause, this.lines[this.at]?.trial_id);
     else if (event.key === "w") this.toggleBench();
     else if (event.key === "n") this.nextFailure(1);
     else if (event.key === "p") this.nextFailure(-1);

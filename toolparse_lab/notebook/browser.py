@@ -15,7 +15,7 @@ from ..core.types import ParseResult
 from ..core.values.printable import counted
 from ..evals.frames.reread import read_row
 from ..evals.reports.figures.trial_rows import PAGE, TrialRows, text_of_cell
-from ..evals.scoring.outcomes import OUTCOMES
+from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..views import render_page
 from ..views.show import visible
 from ..views.templating import render
@@ -188,7 +188,7 @@ class Browser(anywidget.AnyWidget):
         facts = [[name, text_of_cell(row.get(name))] for name in names]
         answer: dict[str, Any] = {"kind": "trial", "trial_id": trial_id, "view": None}
         answer["title"] = " · ".join(text_of_cell(row.get(name)) for name in ("case_id", "model"))
-        answer["outcome"] = text_of_cell(row.get("outcome"))
+        answer["outcome"] = _outcome_words(row)
         answer["asked"] = [["user", text_of_cell(row.get("input"))]]
         trial = self._trial(trial_id)
         try:
@@ -298,6 +298,15 @@ def _figure(cell: list[Any] | None) -> dict[str, Any]:
         return {"words": "–", "interval": f"n {n}", "tenths": 0}
     interval = f"{low:.0%} to {high:.0%}, n {n}" if low is not None else f"n {n}"
     return {"words": f"{success:.0%}", "interval": interval, "tenths": round(success * 10)}
+
+
+def _outcome_words(row: Any) -> str:
+    # The outcome, and what its code means beyond the reading of the calls, which has a sentence.
+    outcome, code = (text_of_cell(row.get(name)) for name in ("outcome", "sub_code"))
+    if outcome in ("", "ungraded"):
+        return SUB_CODES.get(code, "")
+    label = OUTCOMES[outcome].label if outcome in OUTCOMES else outcome
+    return f"{label}: {SUB_CODES[code]}" if code in SUB_CODES else f"{label}."
 
 
 def _remarks(trial: Any) -> dict[str, str]:

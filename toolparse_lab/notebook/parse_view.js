@@ -208,7 +208,7 @@ class View {
     const { changes } = this.payload;
     const title = make("div", "tp-title", "Repairs, coercions, problems");
     pane.append(title);
-    if (!changes.length) pane.append(make("p", "tp-note", "Nothing was changed and nothing is wrong: the arguments are as found."));
+    if (!changes.length) pane.append(make("p", "tp-note", this.payload.calls ? "Nothing was changed and nothing is wrong: the arguments are as found." : "There is no call to change."));
     this.list = make("ul", "tp-changes");
     this.cards = changes.map((change, i) => this.card(change, this.firstChange + i));
     this.list.append(...this.cards);

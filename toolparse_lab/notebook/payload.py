@@ -286,6 +286,11 @@ def _raw_marks(
         targets: tuple[int, ...] = ()
         if mark.kind == "problem":
             targets = tuple(problem_ids.get((call, mark.span), ()))
+            if not targets:  # a wider place than that of the complaint
+                inside = (
+                    n for (of, at), n in problem_ids.items() if of == call and mark.span.covers(at)
+                )
+                targets = tuple(itertools.chain.from_iterable(inside))
         elif call is not None and mark.kind == "argument":
             nodes = [_nearest(ids, call, path) for path in mark.paths]
             targets = tuple(dict.fromkeys(itertools.chain.from_iterable(nodes)))

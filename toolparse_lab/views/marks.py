@@ -102,13 +102,16 @@ def marks_of(result: ParseResult, rows: RowsOfCalls | None = None) -> list[Mark]
         if segment.kind != "text":
             marks += _segment_marks(segment, by_segment.get(i, []))
 
+    members: list[Mark] = []
     for call in result.calls:
         arguments = rows_of(call) if rows is None else rows[call.index]
         marks += _call_marks(call, arguments)
         marks += _edit_marks(call, result.raw)
-        marks += _member_marks(call, result.raw)
+        members += _member_marks(call, result.raw)
 
-    marks += _problem_marks(result)
+    # Both members are the place of the complaint, which itself is about one character.
+    marks += members
+    marks += (mark for mark in _problem_marks(result) if not _is_within(mark, members))
     marks.sort(key=lambda m: (m.span.start, -m.span.end, _LAYER[m.kind]))
     return marks
 
@@ -190,7 +193,15 @@ def _member_marks(call: ToolCall, raw: str) -> Iterator[Mark]:
                 member = edit.span.of(raw).strip(", \t\r\n")
                 start = raw.index(member, edit.span.start)
                 label = f"one of two values: {one_line(member, 60)}"
-                yield Mark("problem", Span(start, start + len(member)), label, call.index)
+                span = Span(start, start + len(member))
+                yield Mark("problem", span, label, call.index, rules=("decode.duplicate-key",))
+
+
+def _is_within(mark: Mark, others: Iterable[Mark]) -> bool:
+    return any(
+        other.call == mark.call and other.rules == mark.rules and other.span.covers(mark.span)
+        for other in others
+    )
 
 
 def _problem_marks(result: ParseResult) -> list[Mark]:

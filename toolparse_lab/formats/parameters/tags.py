@@ -384,8 +384,8 @@ class ParameterCall(Codec):
         if match is None or match[1] not in tools:
             return None
         _, (name_start, _), parameters, (closer, end) = match.regs
-        texts = strict.plain_parameter.findall(text, *parameters)
-        return PlainCall(match[1], name_start, texts, closer, end)
+        texts = strict.plain_texts(text, *parameters)
+        return None if texts is None else PlainCall(match[1], name_start, texts, closer, end)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body: between the tags of a block, or one function with its own.

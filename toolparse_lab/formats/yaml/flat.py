@@ -118,6 +118,8 @@ _LEAD = re.compile(r"(?: *\n)*+(?P<indent> {0,32})(?=[A-Za-z_])")
 _ODD = re.compile(
     "[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
+_ODD_ASCII = tuple(chr(code) for code in (*range(9), 11, 12, *range(13, 32), 127))
+_LONG = 2_000  # characters from which on thirty searches for one character are faster than a set
 _PLAIN = r"(?:[^\s:#\[\]{}\-?,&*!|>'\"%@`]|-(?=\S))(?:[^\s:\[\]{}]|:(?=\S)| +(?=[^\s#]))*+"
 _MAX_BRACKETS = 100  # more of them are counted as PyYAML must
 
@@ -137,6 +139,12 @@ def _patterns(indent: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(line), re.compile(block)
 
 
+def _is_odd(text: str) -> bool:
+    if len(text) > _LONG and text.isascii():
+        return any(map(text.__contains__, _ODD_ASCII))
+    return _ODD.search(text) is not None
+
+
 def read_flat(text: str, view: View) -> tuple[dict[str, Value], dict[str, tuple[int, int]]] | None:
     """Return the mapping, and the place of each value by its JSON Pointer.
 
@@ -146,7 +154,7 @@ def read_flat(text: str, view: View) -> tuple[dict[str, Value], dict[str, tuple[
     view: the schema of the parameters, which decides the meaning of an unquoted value.
     """
     lead = _LEAD.match(text)
-    if lead is None or _ODD.search(text):
+    if lead is None or _is_odd(text):
         return None
     if text.count("[") + text.count("{") > _MAX_BRACKETS:
         return None

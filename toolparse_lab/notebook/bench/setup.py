@@ -112,6 +112,11 @@ def _of_trials(trials: Iterable[Any]) -> list[Setup]:
     return setups
 
 
+def _messages_of(asked: Any) -> list[Any]:
+    # A case may be a text, which is what the user said.
+    return asked if isinstance(asked, list) else []
+
+
 def _of_trial(trial: Trial, result: ParseResult) -> Setup:
     exchange = {
         name: json.dumps(part, ensure_ascii=False, indent=1, default=str)
@@ -129,7 +134,7 @@ def _of_trial(trial: Trial, result: ParseResult) -> Setup:
         result.options,
         result.tools or trial.case.tools,
         trial.case.target,
-        tuple(trial.request.get("messages") or ()),
+        tuple(trial.request.get("messages") or _messages_of(trial.case.input)),
         tuple(chunks),
         exchange,
         str(trial.score or trial.missing_reason),

@@ -259,11 +259,31 @@ class TrialRows:
             lines.append({name: text_of_cell(row.get(name)) for name in names})
             lines[-1] |= {
                 "failed": bool(self.failed[number]),
-                "question": text_of_cell(row.get("input"))[:_QUESTION].replace("\n", " "),
+                "question": question_of(text_of_cell(row.get("input"))),
                 "calls": [] if result is None else _calls_in_words(result),
                 "excerpt": _excerpt(row.get("raw"), result),
             }
         return lines
+
+
+def question_of(asked: str) -> str:
+    """Return what was asked in one line: of the messages of a conversation the last of the user,
+    with its number where there are several.
+
+    >>> question_of('[{"role":"user","content":"A?"},{"role":"user","content":"B?"}]')
+    'turn 2: B?'
+    """
+    if asked.startswith("[{"):
+        try:
+            messages = json.loads(asked)
+        except (ValueError, RecursionError):
+            messages = []
+        said = [
+            m.get("content") for m in messages if isinstance(m, dict) and m.get("role") == "user"
+        ]
+        if said and isinstance(said[-1], str):
+            asked = said[-1] if len(said) == 1 else f"turn {len(said)}: {said[-1]}"
+    return asked[:_QUESTION].replace("\n", " ")
 
 
 def _holds(column: pd.Series[Any], text: str, fold: bool = False) -> npt.NDArray[np.bool_]:
