@@ -107,7 +107,7 @@ def marks_of(result: ParseResult, rows: RowsOfCalls | None = None) -> list[Mark]
         arguments = rows_of(call) if rows is None else rows[call.index]
         marks += _call_marks(call, arguments)
         marks += _edit_marks(call, result.raw)
-        members += _member_marks(call, result.raw)
+        members += member_marks(call, result.raw)
 
     # Both members are the place of the complaint, which itself is about one character.
     marks += members
@@ -185,8 +185,8 @@ def _edit_marks(call: ToolCall, raw: str) -> Iterator[Mark]:
         yield Mark("edit", edit.span, label, call.index, rules=(edit.rule,))
 
 
-def _member_marks(call: ToolCall, raw: str) -> Iterator[Mark]:
-    # Both members of a key with two values: the complaint itself is about the second alone.
+def member_marks(call: ToolCall, raw: str) -> Iterator[Mark]:
+    """Yield both members of a key with two values, which are the place of its complaint."""
     for reading in call.readings:
         for edit in reading.edits:
             if edit.rule == "rjson.double-key":

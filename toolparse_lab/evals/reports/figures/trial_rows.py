@@ -18,6 +18,7 @@ import pandas as pd
 
 from ....core.errors import BadOptions, ToolparseError, near
 from ....core.types import ParseResult, Span
+from ....views.marks import member_marks
 from ....views.show import visible
 from ...frames.recorded import failed_rows
 from ...frames.reread import read_row
@@ -337,4 +338,8 @@ def place_of(result: ParseResult) -> Span | None:
     spans = [problem.span for problem in problems if problem.span]
     spans += [edit.span for call in result.calls for edit in call.edits if edit.span]
     spans += [call.segment.span for call in result.calls]
-    return spans[0] if spans else None
+    if not spans:
+        return None
+    # Of a key with two values the member that is complained of, and not one character of it.
+    members = (mark.span for call in result.calls for mark in member_marks(call, result.raw))
+    return next((span for span in members if span.covers(spans[0])), spans[0])
