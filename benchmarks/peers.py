@@ -14,6 +14,7 @@ import importlib
 import json
 import platform
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -218,6 +219,7 @@ def rows(node: Node, quick: bool) -> Iterator[Row]:
                 best(partial(feed, protocol, text), 2),
                 peer,
             )
+    yield from one_call()
     for protocol in protocols:
         for size, repeat in ((2_000, 40), (200_000, 3)):
             text = small_calls(protocol, size)
@@ -247,6 +249,29 @@ def rows(node: Node, quick: bool) -> Iterator[Row]:
                 peers[package.replace("_", "-")] = best(partial(load, text), 3)
         yield f"repair 100,000 of {name} damage", ours, peers
     yield from coercion()
+
+
+def one_call() -> Iterator[Row]:
+    """Milliseconds for 1,000 answers of one small call, so microseconds for one; beside them what
+    reads only the best case."""
+    text = write_call("hermes", "put_file", {"path": "a.py", "body": "print(1)"})
+    call = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
+
+    def naive() -> None:
+        for _ in range(1000):
+            json.loads(call.findall(text)[0])
+
+    def parsed(protocol: str, *, origin: bool = False) -> None:
+        for _ in range(1000):
+            result = tp.parse(text, protocol, TOOLS)
+            if origin:
+                result.calls[0].origin("/path")
+
+    peers: dict[str, float | None] = {"regex and json.loads": best(naive, 5)}
+    yield "parse 1,000 small calls, hermes", best(partial(parsed, "hermes"), 5), peers
+    origin = partial(parsed, "hermes", origin=True)
+    yield "parse 1,000 small calls, with an origin", best(origin, 5), {}
+    yield "parse 1,000 small calls, auto", best(partial(parsed, "auto"), 5), {}
 
 
 def coercion() -> Iterator[Row]:
