@@ -48,9 +48,8 @@ def waterfall_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.
     """Return one row per cell and outcome that occurs: n and share of the cell's trials, in the
     order of precedence.
     """
-    columns = list(dict.fromkeys((*by, "outcome")))
     rows = []
-    for values, part in groups(read_under(trials, by, policy)[columns], by):
+    for values, part in groups(read_under(trials, by, policy, (*by, "outcome")), by):
         keys = dict(zip(by, values, strict=True))
         counts = part["outcome"].astype("string").fillna(UNRECORDED).value_counts()
         for outcome in (*OUTCOMES, UNRECORDED):
@@ -181,7 +180,7 @@ def verdicts_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.D
     """Return one row per cell and verdict that came in it, with n, the number of its answers."""
     rows: list[dict[str, Any]] = []
     if "verdict" in trials:
-        for values, cell in groups(read_under(trials, by, policy), by):
+        for values, cell in groups(read_under(trials, by, policy, (*by, "verdict")), by):
             counts = cell["verdict"].dropna().astype(str).value_counts()
             keys = dict(zip(by, values, strict=True))
             rows += [{**keys, "verdict": word, "n": int(n)} for word, n in counts.items()]
@@ -294,8 +293,9 @@ def conversations_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) ->
     failed, rejected: calls. tokens_mean and cost (US dollars) are of all turns. They are NaN if
     they are unknown of every turn.
     """
-    trials = read_under(trials, by, policy)
+    # Before the policy, since most frames have no such trials at all.
     trials = trials[trials["n_turns"].fillna(0) > 0] if "n_turns" in trials else trials.head(0)
+    trials = read_under(trials, by, policy)
     rows: list[dict[str, Any]] = []
     for values, part in groups(trials, by):
         answers = part["score_answer"].astype("boolean").dropna()
@@ -402,10 +402,9 @@ def sensitivity_frame(
     model that is careless with spelling), not of calls that could not be read.
     """
     rows: list[dict[str, Any]] = []
-    part = read_under(trials, by, policy)
-    if "matching" in part:
-        part = part.loc[part["score_success"].notna(), [*by, "case_id", "matching"]]
-        for values, cell in groups(part, by):
+    if "matching" in trials:
+        part = read_under(trials, by, policy, (*by, "case_id", "matching", "score_success"))
+        for values, cell in groups(part[part["score_success"].notna()], by):
             # A level lets everything pass that a stricter one does.
             strictest = cell["matching"].astype("string").fillna("").to_numpy()
             cases = cell["case_id"].astype(str).tolist()

@@ -4,7 +4,7 @@ a frame or as a matrix of two columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -135,11 +135,15 @@ def policies_of(trials: pd.DataFrame) -> list[str]:
     return sorted(map(str, trials["policy"].dropna().unique()))
 
 
-def read_under(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
-    """Return the rows of one policy, of each if the policy is among the columns to go by."""
-    if "policy" in by:
-        return trials
-    return trials[trials["policy"] == policy]
+def read_under(
+    trials: pd.DataFrame, by: Sequence[str], policy: str, columns: Iterable[str] | None = None
+) -> pd.DataFrame:
+    """Return the rows of one policy, of each if the policy is among the columns to go by.
+
+    columns: those that the frame has of these, by default all. Copying them takes most of the time.
+    """
+    part = trials if columns is None else trials[[c for c in dict.fromkeys(columns) if c in trials]]
+    return part if "policy" in by else part[trials["policy"] == policy]
 
 
 def judged_of(part: pd.DataFrame, column: str = "score_success") -> tuple[list[bool], list[Any]]:
@@ -195,7 +199,7 @@ def same_questions(trials: pd.DataFrame) -> dict[Any, Any]:
     columns = [c for c in QUESTION if c in trials]
     if "input" not in columns:
         return {}
-    cases = trials[["case_id", *columns]].drop_duplicates("case_id")
+    cases = trials[["case_id", *columns]][~trials["case_id"].duplicated()]
     # Most sets of cases have no two alike, which codes tell in a moment.
     codes = pd.DataFrame({name: pd.factorize(cases[name])[0] for name in columns})
     alike = codes.duplicated(keep=False).to_numpy()
@@ -265,9 +269,8 @@ def cells_frame(
         for values, part in groups(trials.loc[trials["policy"] == wide, columns], by):
             coerced[but_policy(values)] = _case_rate(part, "score_success")
     # Copying every column of the trials for each cell would cost more than all else.
-    needed = [c for c in dict.fromkeys((*by, *_COUNTED)) if c in trials]
     rows = []
-    for values, part in groups(read_under(trials, by, policy)[needed], by):
+    for values, part in groups(read_under(trials, by, policy, (*by, *_COUNTED)), by):
         row: dict[str, Any] = dict(zip(by, values, strict=True))
         row |= _cell(part, level, clusters)
         row["coerced"] = row["success"]
@@ -293,11 +296,10 @@ def ungraded_frame(
     """
     rows: list[dict[str, Any]] = []
     if "verdict" in trials:
-        part = read_under(trials, by, policy)
+        needed = (*by, "case_id", "verdict", "outcome", "target")
+        part = read_under(trials, by, policy, needed)
         answered = part["outcome"].notna() & ~part["outcome"].isin(["provider_error"])
-        part = part[answered & part["target"].isna()]
-        names = list(dict.fromkeys((*by, "case_id", "verdict", "outcome")))
-        for values, cell in groups(part[names], by):
+        for values, cell in groups(part[answered & part["target"].isna()], by):
             kinds = _kinds_of(cell)
             good = executable_of(cell).dropna()
             attempts = cell.loc[good.index]

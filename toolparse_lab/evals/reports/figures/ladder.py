@@ -216,9 +216,10 @@ def ladder_frame(
     wide = coerced_policy(trials, policy)
     looser: dict[tuple[str, ...], pd.DataFrame] = {}
     if wide != policy and "policy" not in by:
-        looser = dict(groups(trials[trials["policy"] == wide], by))
+        looser = dict(groups(read_under(trials, by, wide, (*by, "case_id", "score_success")), by))
     tested: dict[tuple[str, ...], dict[str, Any]] = {}
-    for values, part in groups(read_under(trials, by, policy), by):
+    needed = (*by, "case_id", "score_success", *_SCORES.values())
+    for values, part in groups(read_under(trials, by, policy, needed), by):
         for row in _by_holm(_reading(part, looser.get(values), level, clusters)):
             name = wide if row["higher"] == "coerced" else row["higher"]
             tested[*values, name] = {c: row[c] for c in STEP_COLUMNS if c != "gain"}

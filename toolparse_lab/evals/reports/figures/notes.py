@@ -6,7 +6,7 @@ A new warning is a step of `warning_notes`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import pandas as pd
@@ -14,7 +14,14 @@ import pandas as pd
 from ....core.values.printable import counted
 from . import stats
 from .breakdowns import sampling_differences
-from .cells import UNRECORDED, clusters_of, groups, judged_of, same_question_note, same_questions
+from .cells import (
+    UNRECORDED,
+    codes_of,
+    groups,
+    judged_of,
+    same_question_note,
+    same_questions,
+)
 from .differences import paired_difference
 
 EMBEDDED_MODEL = "toolparse-local/smollm2-135m"
@@ -36,6 +43,7 @@ class Summed(Protocol):
     left_out_policies: list[str]
     level: float
     cluster: str | None
+    clusters: Mapping[Any, Any] | None
     baseline: str | None
     stops: tuple[str, ...]
     models: dict[str, str]
@@ -96,8 +104,8 @@ def _warnings(report: Summed) -> Iterator[str]:
             )
 
     def is_pooled(column: str) -> bool:
-        keys = part[[*report.by, column]].astype("string").fillna("").drop_duplicates()
-        return bool(keys.duplicated(list(report.by)).any())
+        codes = {name: codes_of(part[name])[0] for name in (*report.by, column)}
+        return bool(pd.DataFrame(codes).drop_duplicates().duplicated(list(report.by)).any())
 
     names = ("model", "prompt_protocol", "parse_protocol", "arm", "run_id")
     if pooled := [c for c in names if c in part and c not in report.by and is_pooled(c)]:
@@ -105,12 +113,15 @@ def _warnings(report: Summed) -> Iterator[str]:
             f"Cells pool several values of {', '.join(pooled)}: the same answer may be counted "
             "more than once."
         )
-    trials = {report.name_of(values): rows for values, rows in groups(part, report.by)}
+    sampled = part[[c for c in dict.fromkeys((*report.by, "sampling_json", "trial")) if c in part]]
+    trials = {report.name_of(values): rows for values, rows in groups(sampled, report.by)}
     if differences := sampling_differences(trials, within=True):
         yield f"Not all of these trials were sampled alike: {differences}."
     if note := best_of_many(report):
         yield note
-    if note := same_question_note(same_questions(part), report.cluster):
+    # Without a column to go by, these are the report's clusters.
+    alike = same_questions(part) if report.cluster is not None else report.clusters or {}
+    if note := same_question_note(alike, report.cluster):
         yield note
 
     if 0 < (cases := _judged_cases(report)) < FEW_CASES:
@@ -140,10 +151,9 @@ def best_of_many(report: Summed, alpha: float = 0.05) -> str:
         return ""
     rates = {values: stats.case_rate(*trials) for values, trials in judged.items()}
     best = max(rates, key=lambda values: rates[values])
-    clusters = clusters_of(report.trials, report.cluster)
     others = [values for values in judged if values != best]
     adjusted = stats.holm(
-        [paired_difference(*judged[k], *judged[best], clusters=clusters).p for k in others]
+        [paired_difference(*judged[k], *judged[best], clusters=report.clusters).p for k in others]
     )
     # Not `p > alpha`: a p that is not known tells two cells no more apart than a high one.
     alike = [report.name_of(k) for k, p in zip(others, adjusted, strict=True) if not p <= alpha]

@@ -124,7 +124,8 @@ class Report:
             self.policy_said = f"policies {', '.join(policies)}, each in rows of its own"
         self.level = level
         self.cluster = cluster
-        self._clusters = clusters_of(self.trials, cluster)
+        self.clusters = clusters_of(self.trials, cluster)
+        """Case -> what intervals and tests count as one with it; None where each is its own."""
         self.title = title
         self.stops = tuple(stops)
         self.models = dict(models or {})
@@ -157,7 +158,7 @@ class Report:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """One row per cell. See the class for the columns."""
-        cells = cells_frame(self.trials, self.by, self.policy, self.level, self._clusters)
+        cells = cells_frame(self.trials, self.by, self.policy, self.level, self.clusters)
         return cells if self.baseline is None else self._against_baseline(cells)
 
     @cached_property
@@ -188,7 +189,7 @@ class Report:
     @cached_property
     def ungraded(self) -> pd.DataFrame:
         """What is known of answers without a target, cell by cell, see `ungraded_frame`."""
-        return ungraded_frame(self.trials, self.by, self.policy, self.level, self._clusters)
+        return ungraded_frame(self.trials, self.by, self.policy, self.level, self.clusters)
 
     @property
     def has_targets(self) -> bool:
@@ -213,7 +214,7 @@ class Report:
         gain and its p. See `ladder.ladder_frame`.
         """
         return ladder_frame(
-            self.frame, self.trials, self.by, self.policy, self.level, self._clusters
+            self.frame, self.trials, self.by, self.policy, self.level, self.clusters
         )
 
     @cached_property
@@ -410,7 +411,7 @@ class Report:
             # Nothing for the baseline itself, and where the baseline has no such cell.
             paired, gap = None, Difference()
             if own != base and base in judged:
-                gap = paired_difference(*judged[base], *judged[own], self.level, self._clusters)
+                gap = paired_difference(*judged[base], *judged[own], self.level, self.clusters)
                 paired = gap.n_cases
             rows.append([paired, gap.rate, gap.low, gap.high, gap.p])
         columns = ["paired", "difference", "diff_low", "diff_high", "p"]
