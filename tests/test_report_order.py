@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from toolparse_lab import parse
 from toolparse_lab.core.toolspec import ToolSpec
 from toolparse_lab.evals.cases.case import Case
-from toolparse_lab.evals.frames.recorded import trials_frame
+from toolparse_lab.evals.frames.recorded import calls_frame, trials_frame
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.pages import html
 from toolparse_lab.evals.reports.pages.charts import leaders
@@ -141,3 +141,19 @@ def test_no_control_character_and_no_formula_reaches_a_file(tmp_path: Path) -> N
             assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", str(cell.value))
     frame = plain_cells(report.frame)
     assert frame["success"].equals(report.frame["success"])  # a number stays one
+
+
+def test_without_targets_each_tool_has_its_figures() -> None:
+    made = list(trials(["m0", "m1"], ["a"]))
+    frame = trials_frame(made).assign(target=None, score_success=None, outcome="ungraded")
+    report = Report(frame, ["model"], calls=lambda: calls_frame(made))
+    (row,) = report.tools.to_dict("records")
+    results = [trial.result for trial in made if trial.result and trial.result.calls]
+    ok = [result.calls[0].valid for result in results]
+    assert (row["tool"], row["n"]) == ("f", len(ok))
+    assert row["executable"] == pytest.approx(sum(ok) / len(ok))
+    assert row["ci_low"] < row["executable"] < row["ci_high"]
+    assert row["clean"] + row["refused"] == pytest.approx(1)
+    assert "Tool by tool" in report.html()
+    assert "tool by tool" in report.text(120)
+    assert Report(frame, ["model"]).tools.empty, "without the calls nothing is known of tools"

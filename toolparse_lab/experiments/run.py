@@ -536,6 +536,7 @@ class Run:
             models={alias: model.name for alias, model in self.plan.models.items()},
             opener=opener,
             whole_rows=whole_rows,
+            calls=lambda: self.calls_df(policies=(policy,)),
             **options,
         )
 

@@ -41,6 +41,8 @@ ANSWER_KINDS = (
 )  # fmt: skip
 """What an answer is, whatever was wanted of it: the worst verdict of its calls, or a text with or
 without something that looks like a call and is none."""
+CALL_KINDS = ANSWER_KINDS[:6]
+"""Those of them that are verdicts on a call."""
 QUESTION = ("input", "tools_json", "tool_choice", "target")
 """Columns that say what was asked."""
 
@@ -321,6 +323,44 @@ def ungraded_frame(
             )
     figures = ("n", "n_cases", "attempts", "executable", "ci_low", "ci_high", *ANSWER_KINDS)
     return pd.DataFrame(rows, columns=[*by, *figures])
+
+
+def tools_frame(
+    trials: pd.DataFrame,
+    calls: pd.DataFrame,
+    policy: str,
+    level: float = 0.95,
+    clusters: Mapping[Any, Any] | None = None,
+) -> pd.DataFrame:
+    """Return what is known of the calls in answers without a target, one row per tool, the most
+    called first.
+
+    calls: the calls frame of the same trials under the same policy. n: calls. executable: the share
+    that may be executed, with its interval. The others of `CALL_KINDS` are shares of all calls.
+    """
+    asked = read_under(trials, (), policy, ("trial_id", "case_id", "target", "policy"))
+    cases = dict(asked.loc[asked["target"].isna(), ["trial_id", "case_id"]].astype(str).to_numpy())
+    part = calls[["trial_id", "name", "verdict"]].astype(str)
+    part = part.assign(case_id=part["trial_id"].map(cases)).dropna(subset=["case_id"])
+    rows: list[dict[str, Any]] = []
+    for tool, of_tool in part.groupby("name", sort=False):
+        good = of_tool["verdict"].isin(list(EXECUTABLE)).tolist()
+        interval = stats.clustered_interval(good, of_tool["case_id"].tolist(), level, clusters)
+        kinds = of_tool["verdict"].str.replace(r" \(.*", "", regex=True)
+        shares = kinds.value_counts(normalize=True)
+        rows.append(
+            {
+                "tool": tool,
+                "n": len(of_tool),
+                "executable": interval.rate,
+                "ci_low": interval.low,
+                "ci_high": interval.high,
+                **{kind: float(shares.get(kind, 0.0)) for kind in CALL_KINDS},
+            }
+        )
+    rows.sort(key=lambda row: -row["n"])
+    figures = ("tool", "n", "executable", "ci_low", "ci_high", *CALL_KINDS)
+    return pd.DataFrame(rows, columns=list(figures))
 
 
 def executable_of(cell: pd.DataFrame) -> pd.Series[Any]:

@@ -4,7 +4,7 @@ people read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -43,6 +43,7 @@ from .cells import (
     matrix,
     policies_of,
     read_under,
+    tools_frame,
     ungraded_frame,
 )
 from .comparison import ArmComparison, Opener, WholeRows, column_of, compare_arms
@@ -68,6 +69,7 @@ class ReportKeywords(ReportOptions, total=False):
     models: Mapping[str, str] | None
     opener: Opener | None
     whole_rows: WholeRows | None
+    calls: Callable[[], pd.DataFrame] | None
 
 
 class Report:
@@ -78,7 +80,8 @@ class Report:
 
     `stops` says in sentences why a run ended before its plan (a budget, an interrupt). `opener`
     gives the trial of an id. `whole_rows` gives the rows of some ids with all their columns, where
-    `trials` has only those of `cells.READ`. `cluster` is a column that keeps whole cases together,
+    `trials` has only those of `cells.READ`. `calls` gives their calls frame under `policy`, for
+    figures tool by tool. `cluster` is a column that keeps whole cases together,
     such as conversation_id: intervals and p go by it instead of by case. `peers` says which arm
     each arm is compared with, where `baseline` is a protocol of several arms.
 
@@ -102,6 +105,7 @@ class Report:
         models: Mapping[str, str] | None = None,
         opener: Opener | None = None,
         whole_rows: WholeRows | None = None,
+        calls: Callable[[], pd.DataFrame] | None = None,
     ) -> None:
         check_trials(trials)
         self.trials = trials.reset_index(drop=True)
@@ -131,6 +135,7 @@ class Report:
         self.models = dict(models or {})
         self.opener = opener
         self._whole_rows = whole_rows
+        self._calls = calls
         self.headline = read_under(self.trials, self.by, policy)
         check_once(self.headline, self.by)
         self.baseline = baseline
@@ -190,6 +195,16 @@ class Report:
     def ungraded(self) -> pd.DataFrame:
         """What is known of answers without a target, cell by cell, see `ungraded_frame`."""
         return ungraded_frame(self.trials, self.by, self.policy, self.level, self.clusters)
+
+    @cached_property
+    def tools(self) -> pd.DataFrame:
+        """What is known of the calls in answers without a target, tool by tool, see `tools_frame`.
+        Empty where the calls are not at hand.
+        """
+        calls = pd.DataFrame(columns=["trial_id", "name", "verdict"])
+        if self._calls is not None:
+            calls = self._calls()
+        return tools_frame(self.trials, calls, self.policy, self.level, self.clusters)
 
     @property
     def has_targets(self) -> bool:

@@ -17,7 +17,7 @@ from ....core.values.printable import counted
 from ....views.templating import macro
 from ...scoring.outcomes import OUTCOMES, SUB_CODES
 from ..figures.breakdowns import EVERYTHING, INVALID, leader_sentence
-from ..figures.cells import ANSWER_KINDS
+from ..figures.cells import ANSWER_KINDS, CALL_KINDS
 from ..figures.comparison import COMPARISON_COLUMNS
 from ..figures.notes import levels_legend
 from .charts import label_of
@@ -167,6 +167,24 @@ def ungraded(report: Report) -> Listing:
         "or text."
     )
     return Listing("Without a target", lead, columns, frame.to_dict("records"))
+
+
+def _tools(report: Report) -> Listing | None:
+    # Where answers have targets, success says more than whether a call may be executed.
+    if report.has_targets:
+        return None
+    frame = report.tools
+    kinds = [kind for kind in CALL_KINDS if frame[kind].any()]
+    level = f"{report.level:.0%}".replace("%", " %")
+    columns = (
+        Column("tool", "l k"),
+        Column("calls", key="n"),
+        Column("executable", "rate", form=percent),
+        Column(f"{level} interval, %", text=_interval_or("–")),
+        *(Column(kind, key=kind, form=percent, drop=1) for kind in kinds),
+    )
+    lead = "Of the calls of each tool the share that may be executed, and the shares of verdicts."
+    return Listing("Tool by tool", lead, columns, frame.head(MAX_ROWS).to_dict("records"))
 
 
 def _beside_graded(report: Report) -> Listing | None:
@@ -490,7 +508,7 @@ def _spent(report: Report) -> Listing | None:
 
 # In the order of a report.
 _MAKERS: Sequence[Callable[[Report], Listing | None]] = (
-    _layers, _beside_graded, _flips, _verdicts, codes, _rescues, _repeats, _conversations,
+    _layers, _beside_graded, _tools, _flips, _verdicts, codes, _rescues, _repeats, _conversations,
     _sensitivity, _left_out, _missing, _spent,
 )  # fmt: skip
 
