@@ -21,7 +21,7 @@ from toolparse_lab.cli.options import DECLARED
 from toolparse_lab.cli.verbs import FILES, VERBS
 from toolparse_lab.core import hooks
 from toolparse_lab.core.rules import CODES, RULES
-from toolparse_lab.evals.frames.recorded import trials_frame
+from toolparse_lab.evals.frames.recorded import calls_frame, trials_frame
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.pages import tables
 from toolparse_lab.evals.reports.pages.columns import Listing
@@ -105,6 +105,10 @@ def reports() -> list[Report]:
         Report(conversations),
         Report(two_models()),
         Report(trials_frame(TRIALS)),
+        Report(
+            trials_frame(TRIALS).assign(target=None, score_success=None, outcome="ungraded"),
+            calls=lambda: calls_frame(TRIALS),
+        ),
     ]
 
 

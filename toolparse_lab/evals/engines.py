@@ -221,11 +221,22 @@ def _interrupts_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    # The mask is that of one thread. Another may take the signal, such as one of a library for
+    # numbers, and Python would raise it here, before the child has been told what to do.
+    pressed: list[tuple[Any, ...]] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = None
+    if is_main:
+        handler = signal.signal(signal.SIGINT, lambda *signalled: pressed.append(signalled))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if is_main:
+            signal.signal(signal.SIGINT, signal.SIG_DFL if handler is None else handler)
+        if pressed and callable(handler):
+            handler(*pressed[0])
 
 
 # a Dask cluster
