@@ -163,12 +163,13 @@ def case_of_members(
     members: changed on the way. origins: the column that each is from. Raises BadCase naming the
     row and, in a table, the column.
     """
-    table = source.table
 
     def read(cell: Any, text: str, member: str) -> Any:
         column = origins.get(member)
         # The member's own name is in the sentence already.
-        return read_cell(cell, text, source, line, column if table or column != member else None)
+        return read_cell(
+            cell, text, source, line, column if source.table or column != member else None
+        )
 
     if "messages" in members:
         column = origins.get("messages") if source.table else None

@@ -127,6 +127,7 @@ class ColumnNames:
         self._source = source
         self._renaming = Renaming(tuple(NAMES), columns or {}, others)
         self._names_of: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
+        self._keys_of: dict[tuple[str, ...], dict[str, str]] = {}
         self._unseen = set(self._renaming.columns)
         if source.columns is None:
             return
@@ -168,8 +169,15 @@ class ColumnNames:
                 yield name, row[column]
 
     def keys_of(self, row: Mapping[Any, Any]) -> dict[str, str]:
-        """Return the row's own column of each name."""
-        return {name: str(column) for column, name in self._of(tuple(row))}
+        """Return the row's own column of each name; a name that it lacks is its own."""
+        columns = tuple(row)
+        keys = self._keys_of.get(columns)
+        if keys is None:
+            own = {name: str(column) for column, name in self._of(columns)}
+            keys = {**dict(zip(NAMES, NAMES, strict=True)), **own}
+            if len(self._keys_of) < _REMEMBERED:
+                self._keys_of[columns] = keys
+        return keys
 
     def _of(self, columns: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         # (column, name) of those taken over. The same columns were mostly looked up before.

@@ -259,7 +259,9 @@ class RowReader:
             # A frame makes floats of integers next to gaps.
             id = str(int(id)) if isinstance(id, float) and id.is_integer() else id
         members = {"id": _NO_ID if id is None else id, **members}
-        case = case_of_members(members, {**_SAME, **place.keys}, self.source, place.line)
+        # Those of a shape are only the columns that it knows.
+        origins = {**_SAME, **place.keys} if place.shape or not place.keys else place.keys
+        case = case_of_members(members, origins, self.source, place.line)
         if id is None:
             case = replace(case, id=_derived_id(case, columns, captured, place.line))
         return case, columns
