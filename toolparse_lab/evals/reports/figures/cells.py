@@ -302,22 +302,17 @@ def ungraded_frame(
         part = read_under(trials, by, policy, needed)
         answered = part["outcome"].notna() & ~part["outcome"].isin(["provider_error"])
         for values, cell in groups(part[answered & part["target"].isna()], by):
-            kinds = _kinds_of(cell)
             good = executable_of(cell).dropna()
             attempts = cell.loc[good.index]
-            interval = stats.clustered_interval(
-                good.astype(bool).tolist(), attempts["case_id"].tolist(), level, clusters
-            )
-            shares = kinds.value_counts(normalize=True)
+            known = _executable_figures(good, attempts["case_id"], level, clusters)
+            shares = _kinds_of(cell).value_counts(normalize=True)
             rows.append(
                 {
                     **dict(zip(by, values, strict=True)),
                     "n": len(cell),
                     "n_cases": cell["case_id"].nunique(),
                     "attempts": len(attempts),
-                    "executable": interval.rate,
-                    "ci_low": interval.low,
-                    "ci_high": interval.high,
+                    **known,
                     **{kind: float(shares.get(kind, 0.0)) for kind in ANSWER_KINDS},
                 }
             )
@@ -344,17 +339,13 @@ def tools_frame(
     part = part.assign(case_id=part["trial_id"].map(cases)).dropna(subset=["case_id"])
     rows: list[dict[str, Any]] = []
     for tool, of_tool in part.groupby("name", sort=False):
-        good = of_tool["verdict"].isin(list(EXECUTABLE)).tolist()
-        interval = stats.clustered_interval(good, of_tool["case_id"].tolist(), level, clusters)
-        kinds = of_tool["verdict"].str.replace(r" \(.*", "", regex=True)
-        shares = kinds.value_counts(normalize=True)
+        good = of_tool["verdict"].isin(list(EXECUTABLE))
+        shares = _repairs_as_one(of_tool["verdict"]).value_counts(normalize=True)
         rows.append(
             {
                 "tool": tool,
                 "n": len(of_tool),
-                "executable": interval.rate,
-                "ci_low": interval.low,
-                "ci_high": interval.high,
+                **_executable_figures(good, of_tool["case_id"], level, clusters),
                 **{kind: float(shares.get(kind, 0.0)) for kind in CALL_KINDS},
             }
         )
@@ -371,9 +362,24 @@ def executable_of(cell: pd.DataFrame) -> pd.Series[Any]:
     return good.mask(_kinds_of(cell) == "text")
 
 
+def _executable_figures(
+    good: pd.Series[Any],
+    cases: pd.Series[Any],
+    level: float,
+    clusters: Mapping[Any, Any] | None,
+) -> dict[str, float]:
+    interval = stats.clustered_interval(good.astype(bool).tolist(), cases.tolist(), level, clusters)
+    return {"executable": interval.rate, "ci_low": interval.low, "ci_high": interval.high}
+
+
+def _repairs_as_one(verdicts: pd.Series[Any]) -> pd.Series[Any]:
+    # "repaired (lossless)" and "repaired (lossy)" are both "repaired".
+    return verdicts.str.replace(r" \(.*", "", regex=True)
+
+
 def _kinds_of(cell: pd.DataFrame) -> pd.Series[Any]:
     verdicts = cell["verdict"].astype("string").fillna("none")
-    kinds = verdicts.str.replace(r" \(.*", "", regex=True)  # both kinds of repair are one
+    kinds = _repairs_as_one(verdicts)
     looks = cell["outcome"].astype("string").eq("attempted_unparseable")
     none = verdicts.eq("none")
     return kinds.mask(none & looks, "looks like a call").mask(none & ~looks, "text")

@@ -26,6 +26,7 @@ from ..figures import stats
 from ..figures.cells import ANSWER_KINDS, UNRECORDED, groups
 from ..figures.comparison import COMPARISON_COLUMNS, ArmComparison
 from ..figures.report import Report
+from .columns import level_words
 
 if TYPE_CHECKING:
     from altair import TopLevelMixin as Chart
@@ -198,9 +199,10 @@ def _rows_axis(alt: Any, names: Sequence[str]) -> Any:
     return alt.Y("cell:N", title=None, sort=None, scale=scale, axis=axis)
 
 
-def _shares_axis(alt: Any, column: str, title: str) -> Any:
+def _shares_axis(alt: Any, channel: Callable[..., Any], column: str, title: str) -> Any:
+    # channel: alt.X or alt.Y.
     axis = alt.Axis(format=".0%", tickCount=5)
-    return alt.X(f"{column}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
+    return channel(f"{column}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
 
 
 def _sized(alt: Any, chart: Any) -> Any:
@@ -212,7 +214,7 @@ def _key(alt: Any, **options: Any) -> Any:
 
 
 def _level(figure: Any) -> str:
-    return f"{figure.level:.0%} interval".replace("%", " %")
+    return f"{level_words(figure.level)} interval"
 
 
 def _intervals(rows: pd.DataFrame, title: str, x: Callable[..., Any], alt: Any) -> Any:
@@ -257,7 +259,7 @@ def _success(report: Report) -> Chart | None:
         return None
 
     def x(column: str, title: str) -> Any:
-        return _shares_axis(alt, column, title)
+        return _shares_axis(alt, alt.X, column, title)
 
     return _sized(alt, _intervals(rows, title, x, alt))
 
@@ -280,7 +282,7 @@ def _stacked(
     layers = [
         bars.encode(
             y=y,
-            x=_shares_axis(alt, "start", title),
+            x=_shares_axis(alt, alt.X, "start", title),
             x2="end:Q",
             color=alt.Color(
                 "part:N",
@@ -435,11 +437,9 @@ def _against(report: Report, amounts: pd.Series[Any], title: str) -> Chart | Non
         }
     )
     x = alt.X(f"{title}:Q", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=6))
-    axis = alt.Axis(format=".0%", tickCount=5)
 
     def y(column: str) -> Any:
-        title = f"success, {_level(report)}"
-        return alt.Y(f"{column}:Q", title=title, axis=axis, scale=alt.Scale(domain=[0, 1]))
+        return _shares_axis(alt, alt.Y, column, f"success, {_level(report)}")
 
     chart = alt.Chart(rows)
     colour = alt.Color(
@@ -509,11 +509,9 @@ def _growth(report: Report) -> Chart | None:
     chart = alt.Chart(pd.DataFrame(rows))
     whole = alt.Axis(format="d", tickMinStep=1)
     x = alt.X("cases:Q", title="cases, in the order in which they were asked", axis=whole)
-    shares = alt.Axis(format=".0%", tickCount=5)
-    title = f"success, {_level(report)} at every look"
 
     def y(column: str) -> Any:
-        return alt.Y(f"{column}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=shares)
+        return _shares_axis(alt, alt.Y, column, f"success, {_level(report)} at every look")
 
     colour = alt.Color("cell:N", title=None, legend=_key(alt, columns=3))
     # The bands of many cells would hide each other.
@@ -537,7 +535,7 @@ def _differences(comparison: ArmComparison) -> Chart | None:
     alt = _altair()
     strata = [c for c in frame if c not in COMPARISON_COLUMNS]
     columns = {"difference": "value", "ci_low": "low", "ci_high": "high", "n_cases": "cases"}
-    rows = 1.0 * frame[list(columns)].astype(float).rename(columns=columns)
+    rows = frame[list(columns)].astype(float).rename(columns=columns)
     rows[["value", "low", "high"]] *= 100
     names = [" · ".join(str(row[c]) for c in strata) for row in frame.to_dict("records")]
     pair = f"{comparison.b} − {comparison.a}"

@@ -168,6 +168,15 @@ def number(form: str) -> Callable[[Any], str]:
     return lambda x: "–" if pd.isna(x) else format(x, form)
 
 
+def level_words(level: float) -> str:
+    """Return the level of an interval in words.
+
+    >>> level_words(0.95)
+    '95 %'
+    """
+    return f"{level:.0%}".replace("%", " %")
+
+
 def interval_bar(low: float, rate: float, high: float, width: int = BAR) -> str:
     """Return an interval on a scale of 0 to 100 %: ├ and ┤ its ends, ● the rate.
 

@@ -30,6 +30,7 @@ from .columns import (
     Row,
     Section,
     interval_bar,
+    level_words,
     money,
     number,
     percent,
@@ -82,7 +83,7 @@ def success(report: Report) -> Listing:
     """
     if not report.has_targets:
         return ungraded(report)
-    level = f"{report.level:.0%}".replace("%", " %")
+    level = level_words(report.level)
     baseline = report.baseline
     extra = [c for c in ("missing", "ungraded") if report.frame[c].any()]
 
@@ -152,7 +153,7 @@ def ungraded(report: Report) -> Listing:
     """Return what is known of the answers without a target, cell by cell."""
     frame = report.ungraded
     kinds = [kind for kind in ANSWER_KINDS if frame[kind].any()]
-    level = f"{report.level:.0%}".replace("%", " %")
+    level = level_words(report.level)
     columns = (
         *_keys(report),
         Column("answers", key="n"),
@@ -175,7 +176,7 @@ def _tools(report: Report) -> Listing | None:
         return None
     frame = report.tools
     kinds = [kind for kind in CALL_KINDS if frame[kind].any()]
-    level = f"{report.level:.0%}".replace("%", " %")
+    level = level_words(report.level)
     columns = (
         Column("tool", "l k"),
         Column("calls", key="n"),
