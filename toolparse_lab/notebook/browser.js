@@ -4,8 +4,8 @@ const SIGNS = { true: "✗", false: "✓" };
 const COLUMNS = ["case_id", "model", "arm", "prompt_protocol", "category", "outcome", "detail", "trial_id"];
 const SHOWN_AT_FIRST = ["model"];
 const FIRST_SELECTS = ["verdict", "cause", "tool"];
-// Filters that are members of the query themselves; the others are columns.
-const OWN = ["text", "code", "rule", "tool", "failures", "fold"];
+// Filters by a text that are members of the query themselves; the others are columns.
+const OWN = ["code", "rule", "tool", "text"];
 const SELECTS = [...FIRST_SELECTS, "model", "arm", "prompt_protocol", "category", "outcome", "code", "rule"];
 const KEYS = [
   ["↑ ↓", "line"],
@@ -30,6 +30,11 @@ function make(tag, className, text, attributes = {}) {
 
 function percent(rate) {
   return `${Math.round(rate * 100)} %`;
+}
+
+/** The texts of `OWN` in a query or an address, '' where one is not there. */
+function ownTexts(source) {
+  return Object.fromEntries(OWN.map((name) => [name, source[name] || ""]));
 }
 
 /** A labelled select; the first option stands for no choice. */
@@ -61,7 +66,7 @@ class Browser {
     this.send = send;
     this.loadView = loadView;
     this.uid = `tpb${Math.random().toString(36).slice(2, 9)}`;
-    this.query = { where: {}, cell: null, code: "", rule: "", tool: "", text: "", failures: false, flips: null, fold: true, unfolded: [] };
+    this.query = { where: {}, cell: null, ...ownTexts({}), failures: false, flips: null, fold: true, unfolded: [] };
     this.axes = first.cells.axes;
     this.columns = new Set(SHOWN_AT_FIRST);
     this.lines = [];
@@ -97,8 +102,8 @@ class Browser {
 
   keepPlace(title, isNew = true) {
     if (!this.place) return;
-    const { where, cell, code, rule, tool, text, failures, flips, fold } = this.query;
-    const parts = { text, code, rule, tool, failures: failures ? "1" : "", fold: fold ? "" : "0" };
+    const { where, cell, failures, flips, fold } = this.query;
+    const parts = { ...ownTexts(this.query), failures: failures ? "1" : "", fold: fold ? "" : "0" };
     for (const [name, values] of Object.entries(where)) parts[name] = values[0] || "";
     if (cell) parts.cell = JSON.stringify([...this.axes, ...cell]);
     if (flips) parts.flips = JSON.stringify(flips);
@@ -108,9 +113,9 @@ class Browser {
     this.place.write(parts, title, isNew);
   }
 
-  restore({ text = "", code = "", rule = "", tool = "", failures, fold, cell, flips, axes, trial = "", bench, ...where }) {
-    const query = { where: {}, text, code, rule, tool, failures: failures === "1", fold: fold !== "0", cell: null, flips: null, unfolded: [] };
-    for (const [name, value] of Object.entries(where)) if (SELECTS.includes(name)) query.where[name] = [value];
+  restore({ failures, fold, cell, flips, axes, trial = "", bench, ...rest }) {
+    const query = { where: {}, ...ownTexts(rest), failures: failures === "1", fold: fold !== "0", cell: null, flips: null, unfolded: [] };
+    for (const [name, value] of Object.entries(rest)) if (SELECTS.includes(name) && !OWN.includes(name)) query.where[name] = [value];
     try {
       if (cell) query.cell = JSON.parse(cell).slice(2);
       if (flips) query.flips = JSON.parse(flips);
@@ -197,7 +202,7 @@ class Browser {
 
   /** Set one filter; '' or false takes it away. */
   choose(name, value) {
-    if (OWN.includes(name)) this.query[name] = value;
+    if (name in this.query) this.query[name] = value;
     else this.query.where = { ...this.query.where, [name]: value ? [value] : [] };
     this.query.unfolded = [];
     this.refresh();
@@ -205,13 +210,13 @@ class Browser {
 
   /** The filters at work, each with a button that takes it away; and every control as it is set. */
   drawChips() {
-    const { where, cell, code, rule, tool, text, failures, flips, fold } = this.query;
-    const set = { ...Object.fromEntries(Object.entries(where).map(([name, values]) => [name, values[0] || ""])), code, rule, tool };
+    const { where, cell, failures, flips, fold } = this.query;
+    const set = { ...Object.fromEntries(Object.entries(where).map(([name, values]) => [name, values[0] || ""])), ...ownTexts(this.query) };
     for (const [name, box] of Object.entries(this.boxes)) box.value = set[name] || "";
     this.failuresBox.firstChild.checked = failures;
     this.foldBox.firstChild.checked = fold;
-    if (this.search.value !== text) this.search.value = text;
-    const chips = Object.entries({ ...set, text }).filter(([, value]) => value).map(([name, value]) => [`${name}: ${value}`, () => this.choose(name, "")]);
+    if (this.search.value !== set.text) this.search.value = set.text;
+    const chips = Object.entries(set).filter(([, value]) => value).map(([name, value]) => [`${name}: ${value}`, () => this.choose(name, "")]);
     if (cell) chips.push([cell.join(" × "), () => this.unset("cell")]);
     if (flips) chips.push([`different between ${flips[1]} and ${flips[2]}`, () => this.unset("flips")]);
     this.chips.replaceChildren(
