@@ -21,7 +21,7 @@ from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import read_strict, same, write_canonical
 from toolparse_lab.formats.base import Opening, Reading
 from toolparse_lab.formats.yaml import yaml_xml
-from toolparse_lab.formats.yaml.flat import read_flat, resolve_plain
+from toolparse_lab.formats.yaml.reader import read_flat, resolve_plain
 from toolparse_lab.formats.yaml.write import write_element
 from toolparse_lab.formats.yaml.yaml_xml import YAML_XML
 

@@ -1,9 +1,6 @@
-"""A protocol: an envelope finds calls in a text, a codec reads and writes them.
+"""A protocol: an envelope finds calls in a text, a codec reads and writes them. Pure, no state.
 
-Pure, no state.
-
-The contract of envelopes and codecs is in their docstrings. `Protocol` puts the two together with
-everything else that is particular to one format.
+`Protocol` puts the two together with everything else that is particular to one format.
 """
 
 # How it works. The engine holds the text and asks the envelope at each place where one of its
@@ -115,8 +112,10 @@ Places: TypeAlias = Mapping[str, tuple[int, int]]
 """JSON Pointer into the arguments -> (start, end) in the body, strings without their quotes."""
 
 
-def _nowhere() -> Places:
-    return {}
+def moved_places(
+    places: Callable[[], Places], move: Callable[[int, int], tuple[int, int]]
+) -> Callable[[], Places]:
+    return lambda: {path: move(*place) for path, place in places().items()}
 
 
 @dataclass(slots=True)  # as above
@@ -144,8 +143,38 @@ class Decoded:
     untyped: bool = False
     truncated: bool = False
     readings: tuple[Candidate, ...] = ()
-    places: Callable[[], Places] = field(default=_nowhere, compare=False)
+    places: Callable[[], Places] = field(default=dict, compare=False)
     unescape: Callable[[str], list[int] | None] = field(default=lambda _: None, compare=False)
+
+
+def named_call(
+    opening: Opening,
+    arguments: Value,
+    places: Callable[[], Places],
+    edits: tuple[Edit, ...] = (),
+    steps: tuple[Step, ...] = (),
+    *,
+    untyped: bool = False,
+    unescape: Callable[[str], list[int] | None] = lambda _: None,
+) -> Decoded:
+    """Return the call of a body whose opener names the tool. For the arguments see `Decoded`."""
+    return Decoded(
+        opening.name,
+        arguments,
+        name_span=opening.name_in_body,
+        wire_id=opening.wire_id,
+        edits=edits,
+        steps=steps,
+        untyped=untyped,
+        places=places,
+        unescape=unescape,
+    )
+
+
+def with_step(call: Decoded, rule: str, before: Value = None, span: Span | None = None) -> Decoded:
+    """Return a call with one more step before its own: what made its arguments of the body."""
+    step = Step("read", rule, "", span, before, call.arguments)
+    return replace(call, steps=(step, *call.steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,14 +439,16 @@ class Codec(ABC):
 
         name: the call's, "" for any.
         """
-        tools = {tool.name: tool} if tool is not None else {}
+        call = self.only_call(body, Opening(1), {tool.name: tool} if tool is not None else {})
+        return call is not None and name in ("", call.name) and same(call.arguments, arguments)
+
+    def only_call(self, body: str, opening: Opening, tools: Tools) -> Decoded | None:
+        """Return the one call that a body strictly is, None if it is anything else."""
         try:
-            calls = self.read(body, Reading(Opening(1), True, False, 1000, tools))
+            calls = self.read(body, Reading(opening, True, False, 1000, tools))
         except Refusal:
-            return False
-        if len(calls) != 1 or not calls[0].readable or name not in ("", calls[0].name):
-            return False
-        return same(calls[0].arguments, arguments)
+            return None
+        return calls[0] if len(calls) == 1 and calls[0].readable else None
 
     @property
     def edges(self) -> tuple[str, str]:
@@ -497,9 +528,7 @@ class Protocol:
         derivation: the account of a protocol derived from a model's files.
 
     The six methods from `format_tools` to `extract_tool_call_segments` are those of a tool-call
-    protocol of an AI SDK. Three of them write, and need only modules below this one. The other
-    three read, which is the engine's work: they reach it through `hooks`, so that a protocol stays
-    data and a codec, and there is still one object to hand around.
+    protocol of an AI SDK.
 
     >>> import toolparse_lab as tp
     >>> protocol = tp.Protocol.from_spec(id="c", title="C", opener="[C]", closer="[/C]")
@@ -531,24 +560,24 @@ class Protocol:
 
     def __post_init__(self) -> None:
         # Early, since an object without the defaults of its base class fails late and obscurely.
-        self._check_part("envelope", self.envelope, Envelope)
-        self._check_part("codec", self.codec, Codec)
+        for name, part, base in (
+            ("envelope", self.envelope, Envelope),
+            ("codec", self.codec, Codec),
+        ):
+            if not isinstance(part, base):
+                raise BadSpec(
+                    name,
+                    f"a protocol's {name} derives from {base.__name__}, "
+                    "which declares its defaults",
+                    got=type(part).__name__,
+                    expected=f"a subclass of toolparse_lab.formats.base.{base.__name__}",
+                )
 
     @property
     def among_others(self) -> Protocol:
         """The protocol as `auto` asks it: without openers that belong to another format."""
         envelope = self.envelope.among_others
         return self if envelope is self.envelope else replace(self, envelope=envelope)
-
-    @staticmethod
-    def _check_part(name: str, value: object, base: type) -> None:
-        if not isinstance(value, base):
-            raise BadSpec(
-                name,
-                f"a protocol's {name} derives from {base.__name__}, which declares its defaults",
-                got=type(value).__name__,
-                expected=f"a subclass of toolparse_lab.formats.base.{base.__name__}",
-            )
 
     @classmethod
     def from_spec(
@@ -782,19 +811,13 @@ class Protocol:
         close = None if opening.whole else self.envelope.scanner(opening, tools).scan(body, True)
         if close is not None and not isinstance(close, Close):
             return False
-        body = body[: close.start] if close else ""
-        try:
-            calls = self.codec.read(body, Reading(opening, True, False, 1000, tools))
-        except Refusal:
-            return False
-
+        call = self.codec.only_call(body[: close.start] if close else "", opening, tools)
         # Two calls, or another name, where one was written: the text says something else.
-        if len(calls) != 1 or not calls[0].readable or calls[0].name != name:
+        if call is None or call.name != name:
             return False
-        value = calls[0].arguments
+        value, is_text = call.arguments, call.untyped
         # As in a parse, where text becomes the values that the schema declares.
         if tool is not None:
-            is_text = calls[0].untyped
             value = coerce(
                 value, tool.schema_json, "safe", one_item=is_text, raw_text=is_text
             ).value

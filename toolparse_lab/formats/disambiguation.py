@@ -18,8 +18,8 @@ from ..arguments.schema.view import View, view_of
 from ..core.types import Edit, Span
 from ..core.types import Reading as Candidate
 from ..core.types.spans import make_edit
-from ..core.values import Value, escape_token, write_canonical
-from .base import Decoded, Places, Reading
+from ..core.values import Value, leaves, write_canonical
+from .base import Decoded, Reading, moved_places
 from .rxml.element import Place
 
 # How it works. The tolerant reader has one reading of every body. It counts as it is where it took
@@ -164,16 +164,14 @@ class Disambiguation(ABC):
         # A tag around the body, which may be the closing one, has not moved with its edits.
         outside = self.reading.opening.name_in_body
 
-        def places_of(call: Decoded) -> Callable[[], Places]:
-            return lambda: {path: back.raw_span(a, b) for path, (a, b) in call.places().items()}
-
         moved: list[Decoded] = []
         for index, call in enumerate(calls):
             span = call.name_span
             if span is not None and span != outside:
                 span = Span(*back.raw_span(span.start, span.end))
             own = tuple(edit for edit, owner in zip(edits, owners, strict=True) if owner == index)
-            moved.append(replace(call, name_span=span, edits=own, places=places_of(call)))
+            places = moved_places(call.places, back.raw_span)
+            moved.append(replace(call, name_span=span, edits=own, places=places))
         return tuple(moved)
 
     def _nearest(self, calls: Calls) -> Calls | None:
@@ -219,7 +217,9 @@ class Disambiguation(ABC):
             schema = self.schema(call)
             if schema is None or not call.readable or self.is_doubtful_once_edited(call, text):
                 return None
-            if not fits_schema(call.arguments, schema):  # the dearest question comes last
+            # Every leaf is text as yet, so its types are judged after coercion, which is dear.
+            value = coerce(call.arguments, schema, "safe", one_item=True).value
+            if find_problems(value, schema):
                 return None
         return calls
 
@@ -257,12 +257,6 @@ class OneCall(Disambiguation):
     def may_search(self) -> bool:
         # Only a schema that lists its parameters can tell which tags were damaged.
         return self.known is not None and bool(self.parameters.properties)
-
-
-def fits_schema(value: Value, schema: str) -> bool:
-    """Return True if arguments, read from text, are valid once they are brought to their schema."""
-    # Every leaf is text as yet, so its types are judged after coercion.
-    return not find_problems(coerce(value, schema, "safe", one_item=True).value, schema)
 
 
 def _agree(one: Calls, other: Calls) -> bool:
@@ -428,8 +422,8 @@ def is_doubtful(
 
     names = names_below(view)
     fragment = _fragment(names) if repaired and names else None
-    for path, text in _texts(value):
-        if _is_plain(text):
+    for path, text in leaves(value):
+        if not isinstance(text, str) or _is_plain(text):
             continue
         # Places cost a pass over the body, so they come last.
         if _looks_damaged(text, path, names, fragment) and _stands_bare(
@@ -581,15 +575,3 @@ def names_below(view: View) -> frozenset[str]:
             stack.append(view.items)
 
     return frozenset(names)
-
-
-def _texts(value: Value) -> Iterator[tuple[str, str]]:
-    stack: list[tuple[str, Value]] = [("", value)]
-    while stack:
-        path, node = stack.pop()
-        if isinstance(node, str):
-            yield path, node
-        elif isinstance(node, Mapping):
-            stack.extend((f"{path}/{escape_token(key)}", member) for key, member in node.items())
-        elif isinstance(node, list):
-            stack.extend((f"{path}/{index}", item) for index, item in enumerate(node))

@@ -26,7 +26,7 @@ from ...arguments.rjson.strict import read_if_strict, read_next, too_deep
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
 from ...core.values import Value, escape_token, write_canonical
-from ..base import Codec, Decoded, Places, Reading
+from ..base import Codec, Decoded, Places, Reading, with_step
 from .judge import read_words, settle
 from .scan import name_first
 from .source import ONE_CALL, BodySource, items_of, unescape_offsets, units_of
@@ -205,10 +205,7 @@ class JsonCall(Codec):
                 raise Refusal("call.not-an-object", "the body is a list, but not of calls", 0)
             for k, item in enumerate(items):
                 call = self._call(item, source, i, f"{base}/{k}", reading)
-                if base:
-                    step = Step("read", "read.list-wrapper", "", None, None, call.arguments)
-                    call = replace(call, steps=(step, *call.steps))
-                calls.append(call)
+                calls.append(with_step(call, "read.list-wrapper") if base else call)
         return tuple(calls)
 
     def _plain(self, value: Value, body: str) -> Decoded | None:
@@ -515,10 +512,5 @@ def _values_of(
 
 def json_calls(opener: str, closer: str, body: str, reading: Reading) -> tuple[Decoded, ...]:
     """Return the calls of a body of JSON in place of another notation. Raises Refusal."""
-    return tuple(
-        replace(
-            call,
-            steps=(Step("read", "read.json-body", "", None, None, call.arguments), *call.steps),
-        )
-        for call in JsonCall(opener, closer).read(body, reading)
-    )
+    calls = JsonCall(opener, closer).read(body, reading)
+    return tuple(with_step(call, "read.json-body") for call in calls)

@@ -15,7 +15,17 @@ from ...arguments.schema.view import view_of
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Step
 from ...core.values import Value, write_canonical
-from ..base import NEED_MORE, Answer, Codec, Decoded, Message, Opening, Reading, Tools
+from ..base import (
+    NEED_MORE,
+    Answer,
+    Codec,
+    Decoded,
+    Message,
+    Opening,
+    Reading,
+    Tools,
+    named_call,
+)
 from .call import JsonCall, read_body_values
 from .judge import read_words, settle
 from .openers import JsonHeaders
@@ -44,15 +54,8 @@ class NamedJson(Codec):
         # The header names the tool and the closer ends the call: nothing is left to be told.
         opening = reading.opening
         if reading.closed and not body.strip():
-            call = Decoded(
-                opening.name,
-                {},
-                name_span=opening.name_in_body,
-                wire_id=opening.wire_id,
-                steps=(Step("read", "read.empty-arguments", "", None, None, {}),),
-                places=lambda: {"": (0, len(body))},
-            )
-            return (call,)
+            step = Step("read", "read.empty-arguments", "", None, None, {})
+            return (named_call(opening, {}, lambda: {"": (0, len(body))}, (), (step,)),)
         repaired: tuple[list[Value], list[Edit]] | Refusal
         try:
             repaired = values, edits = read_body_values(body, reading)
@@ -68,21 +71,12 @@ class NamedJson(Codec):
     def _decode(
         self, body: str, values: list[Value], edits: list[Edit], reading: Reading
     ) -> tuple[Decoded, ...]:
-        opening = reading.opening
         if len(values) != 1 or not isinstance(values[0], dict):
             raise Refusal("call.not-an-object", "the arguments are no single JSON object", 0)
-        source = BodySource(body, tuple(edits), ONE_CALL)
-
-        call = Decoded(
-            opening.name,
-            values[0],
-            name_span=opening.name_in_body,
-            wire_id=opening.wire_id,
-            edits=tuple(edits),
-            places=source.places_of(0, "", ""),
-            unescape=unescape_offsets,
-        )
-        return (call,)
+        fixed = tuple(edits)
+        places = BodySource(body, fixed, ONE_CALL).places_of(0, "", "")
+        opening = reading.opening
+        return (named_call(opening, values[0], places, fixed, unescape=unescape_offsets),)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         # The name is the opener's business, so nothing but the frame can write it.
@@ -216,11 +210,10 @@ class JsonOrCommand(JsonSection):
 
         start = len(body) - len(body.lstrip())
         place = (start, start + len(text))
-        call = Decoded(
-            opening.name,
+        call = named_call(
+            opening,
             {_PARAMETER: text},
-            name_span=opening.name_in_body,
-            places=lambda: {"": place, f"/{_PARAMETER}": place},
+            lambda: {"": place, f"/{_PARAMETER}": place},
             unescape=lambda raw: list(range(len(raw) + 1)),
         )
         return (call,)

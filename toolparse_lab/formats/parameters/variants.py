@@ -12,7 +12,7 @@ from typing import Literal
 from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.strict import read_if_strict
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Span, Step
+from ...core.types import Edit, Span
 from ...core.values import Value, escape_token, read_strict, write_canonical
 from ..base import (
     NEED_MORE,
@@ -26,6 +26,8 @@ from ..base import (
     Reading,
     Tools,
     make_opening,
+    moved_places,
+    with_step,
 )
 from ..scan import LiteralBody, Scanner, ends_inside, skip_space
 from .form import Form, TagForm
@@ -211,16 +213,11 @@ def _shifted(call: Decoded, by: int, size: int) -> Decoded:
     def moved(start: int, end: int) -> tuple[int, int]:
         return max(0, min(size, start + by)), max(0, min(size, end + by))
 
-    places = call.places
-
-    def moved_places() -> Places:
-        return {path: moved(*place) for path, place in places().items()}
-
     edits = tuple(
         Edit(Span(*moved(edit.span.start, edit.span.end)), edit.text, edit.rule)
         for edit in call.edits
     )
-    return replace(call, name_span=None, edits=edits, places=moved_places)
+    return replace(call, name_span=None, edits=edits, places=moved_places(call.places, moved))
 
 
 BARS = "|｜│┃‖║¦∣￨❘⏐ǀ"
@@ -240,14 +237,6 @@ def _openers(word: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return (
         re.compile(rf"<(?P<token>{token})(?P<word>{words})(?=[\s>])", re.IGNORECASE),
         re.compile(so_far, re.IGNORECASE),
-    )
-
-
-@lru_cache(maxsize=8)
-def _functions(word: str) -> re.Pattern[str]:
-    bars = rf"[{re.escape(BARS)}]{{0,2}}"
-    return re.compile(
-        rf"<(?P<token>{bars}\x20?{word}\x20?{bars}\x20?)invoke(?=[\s>])", re.IGNORECASE
     )
 
 
@@ -327,12 +316,11 @@ class Alikes:
 
     def read(self, body: str, token: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body, with a step that says how they were written."""
-        form = _form_of(self.maker, token, self.block)
-        calls: list[Decoded] = []
-        for call in ParameterCall(form).read(body, reading):
-            step = Step("read", "read.look-alike", "", None, f"<{token}", call.arguments)
-            calls.append(replace(call, steps=(step, *call.steps)) if call.readable else call)
-        return tuple(calls)
+        calls = ParameterCall(_form_of(self.maker, token, self.block)).read(body, reading)
+        return tuple(
+            with_step(call, "read.look-alike", f"<{token}") if call.readable else call
+            for call in calls
+        )
 
 
 _PLAIN = ":plain"  # in an opening: its tags have no token
@@ -409,7 +397,8 @@ class TokenCall(Codec):
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         if f"<{self.alikes.own}invoke" not in body:
-            match = _functions(self.alikes.word).search(body)
+            tags = _openers(self.alikes.word)[0].finditer(body)
+            match = next((tag for tag in tags if tag["word"].lower() == "invoke"), None)
             if match is not None and match["token"] != self.alikes.own:
                 return self.alikes.read(body, match["token"], reading)
         is_plain = reading.opening.attributes == _PLAIN or self.token not in body

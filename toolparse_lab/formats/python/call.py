@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from ...arguments.rjson.damage import Refusal
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Span, Step
-from ...core.values import Value, read_strict
-from ..base import Codec, Decoded, Message, Reading
+from ...core.types import Edit, Span
+from ...core.values import Value, read_strict, write_canonical
+from ..base import Codec, Decoded, Message, Reading, moved_places, with_step
 from ..json.call import JsonCall
 from ..prompt.type_rules import make_rules
 from .reader import NAME, PythonReader
@@ -68,10 +68,7 @@ def read_instead(body: str, reading: Reading) -> tuple[Decoded, ...]:
         return ()
     if not all(call.readable and call.name in reading.tools for call in calls):
         return ()
-    steps = [Step("read", "read.python-body", "", None, None, call.arguments) for call in calls]
-    return tuple(
-        replace(call, steps=(step, *call.steps)) for call, step in zip(calls, steps, strict=True)
-    )
+    return tuple(with_step(call, "read.python-body") for call in calls)
 
 
 def read_quoted(body: str, reading: Reading) -> tuple[Decoded, ...]:
@@ -98,13 +95,12 @@ def read_quoted(body: str, reading: Reading) -> tuple[Decoded, ...]:
 
 
 def _moved(call: Decoded, shift: int, size: int) -> Decoded:
-    # shift: -1 where the places are unknown
-    # With escapes the string as a whole is the place of each value.
-    places = dict.fromkeys(call.places(), (0, size))
-    if shift >= 0:
-        places = {path: (a + shift, b + shift) for path, (a, b) in call.places().items()}
+    # shift: -1 where the places are unknown: with escapes that of each value is the whole string
     span = call.name_span.shift(shift) if shift >= 0 and call.name_span else None
-    return replace(call, name_span=span, places=lambda: places)
+    places = moved_places(
+        call.places, lambda a, b: (a + shift, b + shift) if shift >= 0 else (0, size)
+    )
+    return replace(call, name_span=span, places=places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +169,7 @@ def _literal(value: Value, words: Mapping[str, str], depth: int = 0) -> str:
         return "[" + ", ".join(_literal(item, words, depth + 1) for item in value) + "]"
     if value is None or isinstance(value, bool):
         return words[repr(value)]
-    # Numbers that are more than a float keep the text that they were read from.
-    return getattr(value, "text", None) or repr(value)
+    return write_canonical(value)
 
 
 # JSON's words for booleans and null are names in Python, so these rules cannot be JSON's.

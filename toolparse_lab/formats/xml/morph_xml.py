@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain, islice
@@ -13,7 +13,7 @@ from ...arguments.rjson.repair import read_damaged
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import EMPTY_SCHEMA, ToolSpec
 from ...core.types import Edit, Problem, Span, Step
-from ...core.values import Value, escape_token, read_strict
+from ...core.values import Value, escape_token, leaves, read_strict
 from ..base import (
     NEED_MORE,
     Answer,
@@ -22,12 +22,12 @@ from ..base import (
     Envelope,
     NeedMore,
     Opening,
-    Places,
     PlainCall,
     Protocol,
     Reading,
     Tools,
     make_opening,
+    named_call,
 )
 from ..disambiguation import Calls, OneCall, call_is_doubtful, is_doubtful, names_below
 from ..json.source import ONE_CALL, BodySource
@@ -75,15 +75,15 @@ def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
             named[name] = _value(match)
             spans["/" + escape_token(name)] = (span.start, span.end)
 
+    call = replace(call, problems=(*call.problems, *problems))
     if not named:
-        return replace(call, problems=(*call.problems, *problems))
+        return call
     step = Step("read", "read.attributes", "", None, None, named)
     inner = call.places
     return replace(
         call,
         arguments={**named, **call.arguments},
         steps=(*call.steps, step),
-        problems=(*call.problems, *problems),
         places=lambda: {**inner(), **spans},
     )
 
@@ -228,7 +228,9 @@ class ElementDisambiguation(OneCall):
 
     def is_doubtful_once_edited(self, call: Decoded, text: str) -> bool:
         value = call.arguments
-        if not isinstance(value, dict) or _holds_loose_text(value):
+        if not isinstance(value, dict):
+            return True
+        if any(TEXT_KEY in path.split("/") for path, _ in leaves(value)):
             return True
         return super().is_doubtful_once_edited(call, text)
 
@@ -297,20 +299,6 @@ def _is_balanced(text: str, names: Container[str]) -> bool:
     return not any(balance.values())
 
 
-def _holds_loose_text(value: Value) -> bool:
-    # A stack, since depth is the text's to choose.
-    stack: list[Value] = [value]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict):
-            if TEXT_KEY in node:
-                return True
-            stack.extend(node.values())
-        elif isinstance(node, list):
-            stack.extend(node)
-    return False
-
-
 _ATTRIBUTES = re.compile(
     r"(?:[ \t\r\n](?:[^<>\"']|\"[^\"<]{0,512}\"|'[^'<]{0,512}'){0,512}?)?(?P<whole>/?)>"
 )
@@ -363,6 +351,9 @@ def _plain_opener(names: tuple[str, ...]) -> re.Pattern[str] | None:
     # Possessive and no longer than the longest name: other tags cost one bounded match.
     longest = max(map(len, names))
     return re.compile(rf"<({_PLAIN_NAME.pattern[:-1]}{{1,{longest}}}+)([ \t\r\n>/])")
+
+
+_decoded = partial(named_call, untyped=True, unescape=unescape_offsets)
 
 
 @lru_cache(maxsize=2048)
@@ -478,7 +469,7 @@ class ElementCall(Codec):
         if flat is not None and not (
             "]" in body and is_doubtful(flat.value, view, body, flat.places, repaired=False)
         ):
-            call = _decoded(opening, flat.value, flat.places, (), ())
+            call = _decoded(opening, flat.value, flat.places)
         else:
             stripped, unusual = body.strip(), None
             if stripped[:1] == "{" and not view.properties.get(TEXT_KEY):
@@ -512,7 +503,7 @@ class ElementCall(Codec):
         # A body that was put right is flat as a rule; as in `_call`, the result is the same.
         flat = None if reading.repair else read_flat(body, view, TEXT_KEY)
         if flat is not None:
-            return _decoded(reading.opening, flat.value, flat.places, (), ())
+            return _decoded(reading.opening, flat.value, flat.places)
         return self._elements(body, view, reading)
 
     def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
@@ -555,15 +546,9 @@ class ElementCall(Codec):
         fixed = tuple(edits)
         lead = len(body) - len(body.lstrip())
         span = Span(lead, lead + len(body.strip()))
-        return Decoded(
-            reading.opening.name,
-            values[0],
-            name_span=reading.opening.name_in_body,
-            edits=fixed,
-            steps=(Step("read", "read.json-body", "", span, None, values[0]),),
-            places=BodySource(body, fixed, ONE_CALL).places_of(0, "", ""),
-            unescape=json_offsets,
-        )
+        step = Step("read", "read.json-body", "", span, None, values[0])
+        places = BodySource(body, fixed, ONE_CALL).places_of(0, "", "")
+        return named_call(reading.opening, values[0], places, fixed, (step,), unescape=json_offsets)
 
     def _text(self, body: str, view: View, reading: Reading) -> Decoded:
         # With a second parameter nobody could tell which of them the text is.
@@ -603,25 +588,6 @@ def _read_by(
         value = lists.read(value, view)
         steps += tuple(lists.steps)
     return _decoded(reading.opening, value, lambda: places, tuple(reader.edits), steps)
-
-
-def _decoded(
-    opening: Opening,
-    value: Value,
-    places: Callable[[], Places],
-    edits: tuple[Edit, ...],
-    steps: tuple[Step, ...],
-) -> Decoded:
-    return Decoded(
-        opening.name,
-        value,
-        name_span=opening.name_in_body,
-        edits=edits,
-        steps=steps,
-        places=places,
-        unescape=unescape_offsets,
-        untyped=True,
-    )
 
 
 def morph_xml_protocol() -> Protocol:

@@ -10,7 +10,7 @@ from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.nearest import QUOTES
 from ...arguments.schema.view import View
 from ...core.types import Edit, Span
-from ...core.values import Value
+from ...core.values import Value, leaves
 from ..base import Decoded
 from ..disambiguation import RULE, OneCall, is_doubtful_name, names_below
 from .reader import MappingReader, NoYaml
@@ -76,14 +76,8 @@ def _quote_edits(value: str, at: int) -> Iterator[Edit]:
 
 def is_half_quoted(value: Value, body: str) -> bool:
     """Return True if a text is bare in a body, with a quote at its end and not at its beginning."""
-    stack: list[Value] = [value]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict):
-            stack.extend(node.values())
-        elif isinstance(node, list):
-            stack.extend(node)
-        elif isinstance(node, str) and node[-1:] == '"' and "\n" not in node:
+    for _, node in leaves(value):
+        if isinstance(node, str) and node[-1:] == '"' and "\n" not in node:
             is_pair = node.count('"') % 2 == 0 and node[1:2] != '"'
             if is_pair or node[:1] == '"' or (node[-2:-1].isdigit() and node[:1] not in QUOTES):
                 continue
@@ -102,10 +96,7 @@ class MappingDisambiguation(OneCall):
     doubt = "a key looks like a damaged one of the schema"
 
     def may_be_better(self, call: Decoded) -> bool:
-        arguments = call.arguments
-        return not isinstance(arguments, dict) or not arguments.keys() >= set(
-            self.parameters.required
-        )
+        return not call.arguments.keys() >= set(self.parameters.required)
 
     def is_doubtful(self, call: Decoded) -> bool:
         arguments = call.arguments
@@ -113,7 +104,7 @@ class MappingDisambiguation(OneCall):
 
     def is_doubtful_once_edited(self, call: Decoded, text: str) -> bool:
         value = call.arguments
-        if not isinstance(value, dict) or not value.keys() <= self.parameters.properties.keys():
+        if not value.keys() <= self.parameters.properties.keys():
             return True
         # A value that begins with a colon has that of its key, or contains half a pair of quotes.
         return is_half_quoted(value, text) or any(
@@ -132,9 +123,9 @@ class MappingDisambiguation(OneCall):
         return sign_edits(self.body)
 
 
-def holds_unknown(value: Value, view: View) -> bool:
+def holds_unknown(value: dict[str, Value], view: View) -> bool:
     """Return True if a key is near to a parameter's that is missing, or belongs further inside."""
-    if not isinstance(value, dict) or not view.properties:
+    if not view.properties:
         return False
     unknown = [key for key in value if key not in view.properties]
     # A sign at the end of a name belongs to the YAML around it.

@@ -13,8 +13,9 @@ _NAME = re.compile(r"[^\s<>/=\"'!?&]+")
 _PLAIN = re.compile(r"[^\W\d_](?:[\w ./()+-]*[\w.)])?")
 # Words that YAML 1.1, or a reader that follows it, takes for something else.
 _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
-# What YAML calls printable, without the line breaks of YAML 1.1.
-_ODD = re.compile(
+# What YAML does not print, the line breaks of YAML 1.1, and what is read as one character here and
+# two there.
+ODD = re.compile(
     "[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
 
@@ -83,7 +84,7 @@ def _scalar(value: Value) -> list[str]:
         return [value]
     # In a block, lines of blanks alone lose them, and a closing tag would end the element. The
     # first line gives the indentation, so it can begin with no white space.
-    is_block = "\n" in value and "</" not in value and not _ODD.search(value)
+    is_block = "\n" in value and "</" not in value and not ODD.search(value)
     is_block = is_block and value[0] not in " \t\n"
     if not is_block or any(line and not line.strip(" \t") for line in value.split("\n")):
         return [write_quoted(value)]
@@ -97,10 +98,10 @@ def _scalar(value: Value) -> list[str]:
 
 def _is_plain(text: str) -> bool:
     # It begins with a letter, contains nothing that YAML could read, and is no word of its own.
-    return bool(_PLAIN.fullmatch(text)) and text.lower() not in _WORDS and not _ODD.search(text)
+    return bool(_PLAIN.fullmatch(text)) and text.lower() not in _WORDS and not ODD.search(text)
 
 
 def write_quoted(text: str) -> str:
     """Return the text as a JSON string that is YAML: odd characters and `</` are escaped."""
-    escaped = _ODD.sub(lambda match: f"\\u{ord(match[0]):04x}", write_canonical(text))
+    escaped = ODD.sub(lambda match: f"\\u{ord(match[0]):04x}", write_canonical(text))
     return escaped.replace("</", "\\x3c/")

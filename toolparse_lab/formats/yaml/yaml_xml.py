@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,8 @@ from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.positions import EditMap, apply_edits
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import EMPTY_SCHEMA, ToolSpec
-from ...core.types import Edit, Span, Step
-from ...core.values import Value, read_strict
+from ...core.types import Edit, Span
+from ...core.values import read_strict
 from ..base import (
     NEED_MORE,
     Answer,
@@ -21,10 +21,12 @@ from ..base import (
     Decoded,
     NeedMore,
     Opening,
-    Places,
     Protocol,
     Reading,
     Tools,
+    moved_places,
+    named_call,
+    with_step,
 )
 from ..json.mix import HERMES
 from ..prompt.grammar import IN_YAML, literal
@@ -43,8 +45,7 @@ from ..xml.morph_xml import (
     with_attributes,
 )
 from .damage import MappingDisambiguation, holds_unknown, raw_texts, wrapping
-from .flat import read_flat
-from .reader import MAX_DEPTH, MappingReader, NoYaml
+from .reader import MAX_DEPTH, MappingReader, NoYaml, read_flat
 from .scan import YamlBody
 from .write import write_element
 
@@ -225,10 +226,7 @@ class YamlCall(Codec):
             reader = MappingReader(apply_edits(body, edits), depth)
             value = reader.read(view)
 
-        def places() -> Places:
-            back = EditMap(edits)
-            return {path: back.raw_span(a, b) for path, (a, b) in reader.places.items()}
-
+        places = moved_places(lambda: reader.places, EditMap(edits).raw_span)
         return _decoded(reading.opening, value, places, edits, tuple(reader.steps))
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
@@ -249,28 +247,14 @@ def _elements(body: str, view: View, reading: Reading) -> Decoded | None:
 
     start = len(body) - len(body.lstrip())
     span = Span(start, len(body.rstrip()))
-    step = Step("read", "read.element-parameters", "", span, None, value)
-    return replace(call, steps=(step, *call.steps))
+    return with_step(call, "read.element-parameters", span=span)
 
 
-def _decoded(
-    opening: Opening,
-    value: Value,
-    places: Callable[[], Places],
-    edits: tuple[Edit, ...] = (),
-    steps: tuple[Step, ...] = (),
-) -> Decoded:
-    # places: a function, since they are only worked out when asked for
-    return Decoded(
-        opening.name,
-        value,
-        name_span=opening.name_in_body,
-        edits=edits,
-        steps=steps,
-        places=places,
-        # None for a text that YAML folds, indents or escapes: it keeps no simple place for each.
-        unescape=lambda raw: None if re.search(r"[\n\r\\']", raw) else list(range(len(raw) + 1)),
-    )
+# No offsets for a text that YAML folds, indents or escapes: it keeps no simple place for each.
+_decoded = partial(
+    named_call,
+    unescape=lambda raw: None if re.search(r"[\n\r\\']", raw) else list(range(len(raw) + 1)),
+)
 
 
 def yaml_grammar(tools: Sequence[ToolSpec]) -> str:
