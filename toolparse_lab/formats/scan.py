@@ -21,8 +21,8 @@ Offsets in a `Close` count from the beginning of the body.
 # longest delimiter, by limits inside the patterns) or remembered as looked at. So the work is
 # linear in the text for any chunking, one character at a time included.
 #
-# The scanners of the families are in `json/scan.py`, `xml/scan.py`, `parameters/scan.py`,
-# `json/run.py`, `yaml/scan.py` and `python/rows.py`; here is what they share.
+# The scanners of the families are in `json/scan.py`, `json/openers.py`, `xml/scan.py`,
+# `parameters/scan.py`, `yaml/scan.py` and `python/rows.py`; here is what they share.
 
 from __future__ import annotations
 
@@ -157,14 +157,14 @@ def _longest(node: _Tree) -> str:
 
 
 def _beginnings(node: _Tree) -> str:
-    # every beginning of what may follow a node, the whole left out
+    # every beginning of what may follow a node but the empty one and the whole
     # Behind the last character of a literal nothing but its end follows: there it is whole.
-    ways = [
-        re.escape(char) + _beginnings(below)
-        for char, below in node.items()
-        if char and below.keys() != {""}
-    ]
-    return f"(?:{'|'.join(ways)})?" if ways else ""
+    ways: list[str] = []
+    for char, below in node.items():
+        if char and below.keys() != {""}:
+            rest = _beginnings(below)
+            ways.append(re.escape(char) + (f"(?:{rest})?" if rest else ""))
+    return "|".join(ways)
 
 
 @lru_cache(maxsize=512)
@@ -174,14 +174,8 @@ def partial_pattern(literals: tuple[str, ...]) -> re.Pattern[str]:
     >>> partial_pattern(("<tool_call>",)).search("ab<to").start()
     2
     """
-    tree = _tree_of(literals)
-    ways = [
-        re.escape(char) + _beginnings(below)
-        for char, below in tree.items()
-        if char and below.keys() != {""}
-    ]
     # A search finds the leftmost match, which is the longest end.
-    return re.compile(f"(?:{'|'.join(ways) or '(?!)'})\\Z")
+    return re.compile(f"(?:{_beginnings(_tree_of(literals)) or '(?!)'})\\Z")
 
 
 def partial_start(text: str, literals: tuple[str, ...]) -> int:

@@ -11,7 +11,6 @@ from ...core.types import Span
 from ..base import (
     NEED_MORE,
     Answer,
-    Envelope,
     Opening,
     Protocol,
     Signs,
@@ -22,7 +21,7 @@ from ..results import TextResult
 from ..scan import LiteralBody, Scanner
 from .forms import NamedJson
 from .header import Frame
-from .scan import JsonBody, ends_in_value
+from .scan import JsonBody, JsonEnvelope
 
 _START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 _END, _CALL, _RETURN = "<|end|>", "<|call|>", "<|return|>"
@@ -67,12 +66,10 @@ _MESSAGE_ENDS = (_START, _CHANNEL, _END, _CALL, _RETURN)
 
 
 @dataclass(frozen=True, slots=True)
-class Channels(Envelope):
+class Channels(JsonEnvelope):
     """Envelope: `<|channel|>` and other tokens around the header and the text of a message."""
 
     closers: tuple[str, ...] = (_CALL,)
-
-    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (_START, _CHANNEL, _END, _CALL, _RETURN, *_STRIPPED_HEADS)
@@ -130,9 +127,6 @@ class Channels(Envelope):
             return LiteralBody((_END,), (_START, _CHANNEL))
         return JsonBody((_CALL,), (_START, _CHANNEL, _END, *_STRIPPED_HEADS))
 
-    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        return ends_in_value(text)
-
 
 def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Opening:
     # the header is text[pos:match.end()]
@@ -148,10 +142,8 @@ def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Open
 
     # What goes to the user is text, even where it looks like a call.
     channel = (match["channel"] or "").strip()
-    if channel.startswith("analysis"):
-        return Opening(end, "reasoning")
     name = recipient["name"] if recipient else ""
-    if name == "self":
+    if channel.startswith("analysis") or name == "self":
         return Opening(end, "reasoning")
     is_text = channel.startswith("final") or name in _READERS
     return Opening(end, "markup", text=_MESSAGE_ENDS if is_text else ())

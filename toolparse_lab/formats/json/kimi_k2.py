@@ -13,7 +13,6 @@ from ..base import (
     NEED_MORE,
     Answer,
     Decoded,
-    Envelope,
     Opening,
     Protocol,
     Reading,
@@ -26,7 +25,7 @@ from ..scan import Scanner, any_of, begun
 from .call import JsonCall
 from .forms import NamedJson
 from .header import Frame
-from .scan import JsonBody, ends_in_value
+from .scan import JsonBody, JsonEnvelope
 
 _SECTION = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
 _BEGIN = "<|tool_call_begin|>"
@@ -67,12 +66,10 @@ _QUOTES = "\"'`"
 
 
 @dataclass(frozen=True, slots=True)
-class KimiSection(Envelope):
+class KimiSection(JsonEnvelope):
     """Envelope: a section's tokens are markup. In it each call has its own."""
 
     closers: tuple[str, ...] = (_END,)
-
-    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (*_SECTION, _BEGIN, _BARE_ID)
@@ -130,9 +127,6 @@ class KimiSection(Envelope):
         # the next call or the section's end closes too
         stops = (_BEGIN, _SECTION[1])
         return JsonBody(self.closers, (*stops, _BARE_ID) if opening.speculative else stops)
-
-    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        return ends_in_value(text)
 
 
 def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:

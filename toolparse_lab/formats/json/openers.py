@@ -10,20 +10,90 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..base import NEED_MORE, Answer, Envelope, Fit, NeedMore, Opening, Tools
-from ..scan import LiteralBody, Scanner, ends_inside, skip_space
-from .call import CALL_HEAD, CALL_HEAD_SO_FAR
+from ..scan import Balanced, Close, LiteralBody, Scanner, ends_inside, skip_space
+from .call import CALL_HEAD, CALL_HEAD_SO_FAR, behind_stray_brackets, next_call
 from .header import NO_TOOL_WORDS, Header
-from .run import ValueRun
-from .scan import JsonBody, ends_in_value
+from .scan import JsonBody, JsonEnvelope
 
 _MOST_SPACE = 64
+# A key right after a value, and what may become one. Both are shorter than `_MOST_SPACE`.
+_MEMBER = re.compile(r"""(?:,\s{0,8}+)?"[^"\\\n]{1,40}+"\s{0,8}+:""")
+_MEMBER_SO_FAR = re.compile(r"""(?:,\s{0,8}+)?(?:"[^"\\\n]{0,40}+(?:"\s{0,8}+)?)?\Z""")
 _KEY = re.compile(r"\{\s{0,40}[\"']([a-z_]{1,20})[\"']\s{0,10}:")
 _BARE = Opening(0, speculative=True)
 _BEGINS = {"{": r"\{", "[": r"\[\s{0,40}\{"}  # first character of a body -> what it begins with
 
 
+# How it works: brackets outside of strings are counted, see `Balanced`. After the bracket that
+# closes the first one is the end of the body, unless a separator and another value follow. A closer
+# that may follow belongs to the body's end. Kinds of brackets are not told apart: one too many ends
+# a list early, and what follows it says so, another call or the bracket that the list began with.
+#
+# Invariant: no answer depends on text that is still to come: a literal that may be under way and
+# white space after a value are held back. Cost: one pass; what is held back is bounded.
+
+
+class ValueRun(Balanced):
+    """Ends after the values of a body, and after a closer that may follow them."""
+
+    __slots__ = ("_calls", "_separators", "_stray")
+
+    def __init__(
+        self,
+        closers: tuple[str, ...] = (),
+        stops: tuple[str, ...] = (),
+        *,
+        quotes: str = '"',
+        separators: str = "",
+        calls: bool = False,
+    ) -> None:
+        # closers: literals that may follow the values and belong to them. stops: those that begin
+        # the next call. separators: characters of which one, or none, may be between two values, ""
+        # if there is one value. calls: the values say which tool they call, so that another one may
+        # follow although a bracket seemed to be the last.
+        super().__init__(quotes, "{}[]", closers, stops)
+        self._separators = separators
+        self._calls = calls
+        self._stray = False  # a list was closed too early, so that its own bracket is to come
+
+    def _behind_value(self, tail: str, pos: int, final: bool) -> Close | int:
+        self._stray = self._stray or (self._begin == "[" and self._last == "}")
+        begin = next_call(tail, pos, final) if self._calls else None
+        # Behind nothing but white space it is for recovery to say whether that is a call.
+        if begin is not None and (begin < 0 or skip_space(tail, pos, _MOST_SPACE) != begin):
+            self._stray = self._begin == "[" if begin >= 0 else self._stray
+            return begin
+        pos = behind_stray_brackets(tail, pos, final) if self._stray else pos
+        return -1 if pos < 0 else self._end_at(tail, pos, final)
+
+    def _end_at(self, tail: str, pos: int, final: bool) -> Close | int:
+        # as `_behind_value`, for a value that is no call or the last one
+        end = self._at + pos
+        after = skip_space(tail, pos, _MOST_SPACE)
+        rest = tail[after : after + _MOST_SPACE]
+        if not rest:
+            return Close(end, end, "end") if final or after - pos >= _MOST_SPACE else -1
+        for closer in self._closers:
+            if rest.startswith(closer):
+                return Close(end, self._at + after + len(closer), "closer")
+            if not final and closer.startswith(rest):
+                return -1
+
+        if not self._separators:
+            if not final and _MEMBER_SO_FAR.match(rest):
+                return -1
+            # A key: the bracket was closed too early, and the text up to its own is one body.
+            return after if _MEMBER.match(rest) else Close(end, end, "end")
+        begin = after
+        if rest[0] in self._separators:
+            begin = skip_space(tail, after + 1, _MOST_SPACE)
+            if begin >= len(tail) and not final and begin - after <= _MOST_SPACE:
+                return -1
+        return begin if tail.startswith("{", begin) else Close(end, end, "end")
+
+
 @dataclass(frozen=True)
-class JsonHeaders(Envelope):
+class JsonHeaders(JsonEnvelope):
     """Envelope of JSON after a header.
 
     templates: of the headers, see `json/header.py`. The first one that is complete counts. lone:
@@ -87,8 +157,6 @@ class JsonHeaders(Envelope):
         # what begins the text after a body without a closer
         # A fence's opener begins with its closer, which is found there already.
         return tuple(h for h in self._heads if not h.startswith(self.closers or ("\0",)))
-
-    heads_are_fixed = True
 
     def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
         # The rest of each header with that head, and the beginning of its body. Empty where markup
@@ -224,9 +292,6 @@ class JsonHeaders(Envelope):
             )
         return JsonBody(self.closers, self._stops)
 
-    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        return ends_in_value(text)
-
     def closer_of(self, opening: Opening) -> str | None:
         if opening.kind != "call" or self.runs or not self.closers:
             return None
@@ -235,7 +300,7 @@ class JsonHeaders(Envelope):
 
 
 @dataclass(frozen=True, slots=True)
-class BareJson(Envelope):
+class BareJson(JsonEnvelope):
     """Envelope of objects, or one list of objects, whose first key is one that calls have.
 
     ends: special tokens that may follow. separators: see `ValueRun`. wrapper: the only key of an
@@ -245,8 +310,6 @@ class BareJson(Envelope):
     ends: tuple[str, ...] = ()
     separators: str = ""
     wrapper: str = ""
-
-    heads_are_fixed = True
 
     # The text they read is what `auto` recovers, with a warning.
     in_auto = False
@@ -267,6 +330,3 @@ class BareJson(Envelope):
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         return ValueRun(self.ends, separators=self.separators, calls=True)
-
-    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        return ends_in_value(text)

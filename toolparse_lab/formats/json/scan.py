@@ -365,8 +365,19 @@ _OBJECT = re.compile(r"""(?=\s{0,64}\{\s{0,40}"name"\s{0,10}:)""")
 _opening = lru_cache(maxsize=256)(Opening)
 
 
+class JsonEnvelope(Envelope):
+    """Envelope of bodies that are JSON."""
+
+    __slots__ = ()
+
+    heads_are_fixed = True
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        return ends_in_value(text)
+
+
 @dataclass(frozen=True, slots=True)
-class JsonTags(Envelope):
+class JsonTags(JsonEnvelope):
     """Envelope of JSON between delimiters.
 
     openers, closers: the literals, of which any opener goes with any closer. line: the opener is a
@@ -380,8 +391,6 @@ class JsonTags(Envelope):
     def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
         # a fence's opener is more than a literal
         return () if self.line else (_OBJECT,)
-
-    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return self.openers
@@ -406,9 +415,6 @@ class JsonTags(Envelope):
         # In a body that was never closed, an opener begins the next call. Not so for a fence: its
         # opener begins with its closer, so that the closer is found there already.
         return JsonBody(self.closers, () if self.line else (*self.openers, _TURN))
-
-    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        return ends_in_value(text)
 
     def closer_of(self, opening: Opening) -> str:
         # The shortest is the closer without white space, which all others contain.
