@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.formats.python.strings import unescape_python
+from toolparse_lab.formats.python.reader import unescape_python
 
 from .laws import check_all
 

@@ -49,7 +49,7 @@ from ...core.errors import NoSuchItem
 from ...core.rules import RULES
 from ...core.types import Edit, Origin, Span, Step, ToolCall
 from ...core.values import Num, Value, leaves, read_strict, write_canonical
-from ...formats.python.strings import unescape_python
+from ...formats.python.reader import unescape_python
 from ...formats.yaml.reader import MappingReader
 
 # Steps by which a name comes from more than the characters of its own span.

@@ -10,6 +10,7 @@ from ..base import (
     Answer,
     Envelope,
     Fit,
+    NeedMore,
     Opening,
     Protocol,
     Signs,
@@ -84,7 +85,7 @@ class PythonTags(Envelope):
         if self.strict_head:
             begins = _begins_call(text, end, final, fenced=True)
             if begins is not True:
-                return NEED_MORE if begins is None else None
+                return begins or None
         return make_opening(end - pos)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
@@ -107,21 +108,20 @@ class PythonTags(Envelope):
             if text.startswith("```", at):
                 return True
             return NEED_MORE if not final and "```".startswith(text[at : at + 3]) else False
-        begins = _begins_call(text, at, final, fenced=self.strict_head)
-        return NEED_MORE if begins is None else begins
+        return _begins_call(text, at, final, fenced=self.strict_head)
 
 
-def _begins_call(text: str, at: int, final: bool, *, fenced: bool) -> bool | None:
-    # None if more text decides. fenced: a code fence may be around it.
+def _begins_call(text: str, at: int, final: bool, *, fenced: bool) -> bool | NeedMore:
+    # fenced: a code fence may be around it
     at = skip_space(text, at)
     if fenced and text.startswith("`", at):
         fence = _FENCE.match(text, at)
         if fence is None:
-            return None if not final and _FENCE_SO_FAR.match(text, at) else False
+            return NEED_MORE if not final and _FENCE_SO_FAR.match(text, at) else False
         at = fence.end()
     if _CALL.match(text, at):
         return True
-    return None if not final and _CALL_SO_FAR.match(text, at) else False
+    return NEED_MORE if not final and _CALL_SO_FAR.match(text, at) else False
 
 
 # What may become the beginning of a call when more text comes.
