@@ -205,8 +205,7 @@ class TagDisambiguation(Disambiguation):
                 return False
             # A repair that leaves part of a closer in a value has put the wrong thing right.
             tokens = _SPECIAL.findall(form.parameter_closer) if call.edits else ()
-            values = call.arguments.values() if isinstance(call.arguments, dict) else ()
-            texts = [value for value in values if isinstance(value, str)]
+            texts = [value for value in call.arguments.values() if isinstance(value, str)]
             left = any(token in text for text in texts for token in tokens)
             return left or _went_on(form, call.arguments, None)
         # A tag says a value's type, but no quotes keep its text from swallowing other tags.
@@ -238,14 +237,11 @@ class TagDisambiguation(Disambiguation):
         return tuple(out)
 
 
-def _swallows(form: Form, arguments: Value, view: View) -> bool:
+def _swallows(form: Form, arguments: Mapping[str, Value], view: View) -> bool:
     # A value contains the closer of parameters and something that is not in the value: anything in
     # a value that is no string, and in a string a possible tag of a parameter that is missing.
-    if not isinstance(arguments, dict):
-        return False
     if _went_on(form, arguments, view):
         return True
-
     for name, text in arguments.items():
         if ends_in_tag(form, text):
             return True
@@ -287,12 +283,11 @@ def ends_in_tag(form: Form, text: Value) -> bool:
     return begins and text.count(opener) != text.count(closer)
 
 
-def _went_on(form: Form, arguments: Value, view: View | None) -> bool:
+def _went_on(form: Form, arguments: Mapping[str, Value], view: View | None) -> bool:
     # A value begins before its own tag, or goes on over the next parameter's. Prose about tags
     # names parameters that the tool does not have.
-    texts = arguments.values() if isinstance(arguments, dict) else ()
     head = form.pairs[-1][0]
-    for text in texts:
+    for text in arguments.values():
         if not isinstance(text, str) or "<" not in text:
             continue
         begin = text.find(head, 0, _BEFORE_VALUE)
@@ -327,14 +322,13 @@ def _runs_into(form: Form, text: str, view: View) -> bool:
 
 def say_tags_in_values(form: Form, body: str, call: Decoded) -> Decoded:
     # Nothing escapes the tags there, so a person has to be able to see it.
-    arguments = call.arguments
-    if not call.readable or not isinstance(arguments, dict):
+    if not call.readable:
         return call
     # What is read as JSON has quotes around its texts.
     if any(step.rule == "read.json-body" for step in call.steps):
         return call
     steps: list[Step] = []
-    for name, value in arguments.items():
+    for name, value in call.arguments.items():
         if not isinstance(value, str) or "<" not in value or not form.own_tags.search(value):
             continue
         path = f"/{escape_token(name)}"

@@ -238,7 +238,7 @@ class Form(ABC):
     @property
     @abstractmethod
     def function_word(self) -> str:
-        """The word of a function's tag, as `tag_pattern` has it in its group f."""
+        """The word of a function's tag, as `tags` has it in its group f."""
 
     @abstractmethod
     def begins_json(self, word: str) -> tuple[str, ...]:
@@ -509,31 +509,21 @@ def function_group(match: re.Match[str]) -> str:
     return "fn" if match["fn"] else "ft"
 
 
-def parameter_group(match: re.Match[str]) -> str:
-    return "pn" if match["pn"] else "pt"
-
-
 def closes_itself(match: re.Match[str]) -> bool:
     # A function's tag that ends in a slash is a call without parameters.
     return "self" in match.re.groupindex and match["self"] is not None
 
 
-# The last group of a match that has no name in it.
-_KIND_OF_GROUP = {
-    "opener": "opener",
-    "closer": "closer",
-    "cf": "/function",
-    "cp": "/parameter",
-    "cut": "cut",
-}
+_CLOSERS = {"cf": "/function", "cp": "/parameter"}
 
 
 def kind_of(match: re.Match[str]) -> str:
-    """Return the kind of a match of `tag_pattern`: "function", "/function", "parameter",
+    """Return the kind of a match of `Form.tags`: "function", "/function", "parameter",
     "/parameter", "opener", "closer" or "cut".
     """
     if match["f"]:
         return "function"
     if match["p"]:
         return "parameter"
-    return _KIND_OF_GROUP[str(match.lastgroup)]
+    group = str(match.lastgroup)  # it has no name in it
+    return _CLOSERS.get(group, group)

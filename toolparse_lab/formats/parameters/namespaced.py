@@ -11,7 +11,7 @@ from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span
-from ...core.values import Value, escape_token, read_strict
+from ...core.values import Value, escape_token, read_strict, write_canonical
 from ..base import (
     Answer,
     Codec,
@@ -233,12 +233,11 @@ class MarkedCalls(Codec):
         value = reader.read()
         # Few calls have any, and they cost a walk over all values.
         lists = ItemLists(value, view) if "<item" in inner else None
-        if isinstance(value, dict) and TEXT_KEY in value and TEXT_KEY not in view.properties:
-            at = back.raw_span(start, start)[0]
+        at = back.raw_span(start, start)[0]
+        if TEXT_KEY in value and TEXT_KEY not in view.properties:
             raise Refusal("decode.tags", "text stands beside the parameters", at)
-        if isinstance(value, dict):
-            _check_closers(value, back.raw_span(start, start)[0])
-            _check_repeated(inner, value, view, back.raw_span(start, start)[0])
+        _check_closers(value, at)
+        _check_repeated(inner, value, view, at)
         edits = tuple(
             Edit(Span(*back.raw_span(e.span.start + start, e.span.end + start)),
                  e.text.replace("<", f"{_MARK}<"), e.rule)
@@ -288,9 +287,7 @@ def _content(value: Value, depth: int) -> str:
         return "".join(_element(key, member, depth + 1) for key, member in value.items())
     if isinstance(value, list):
         return "".join(_element("item", item, depth + 1) for item in value)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(getattr(value, "text", None) or value)
+    return write_canonical(value)
 
 
 def _texts(value: Value) -> Value:

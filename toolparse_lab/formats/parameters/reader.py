@@ -357,17 +357,13 @@ class FunctionReader:
             takes_text = member is None or member.admits_string()
             if len(wrapped) < len(matches) or (takes_text and not all_wrapped):
                 continue
-            before = [text for text, _, _ in self._values[name]]
             values = [self._text_at(*trimmed(self._body, *match.span(1))) for match in wrapped]
-            self._values[name] = values
-            after = [text for text, _, _ in values]
-            several = len(before) > 1
-            self._step(
-                name,
-                "read.value-element",
-                before if several else before[0],
-                after if several else after[0],
+            before, after = (
+                texts if len(texts) > 1 else texts[0]
+                for texts in ([text for text, _, _ in v] for v in (self._values[name], values))
             )
+            self._values[name] = values
+            self._step(name, "read.value-element", before, after)
 
     def _step(self, name: str, rule: str, before: Value, after: Value) -> None:
         path = f"/{escape_token(name)}"

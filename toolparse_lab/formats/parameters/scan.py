@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
@@ -20,7 +18,6 @@ from .form import (
     function_group,
     kind_of,
     names_function,
-    parameter_group,
 )
 from .strict import strict_form
 
@@ -65,23 +62,25 @@ def past_cut(tail: str, match: re.Match[str]) -> Hold | int:
 # itself is held back, so that the next step meets it again from its first character.
 #
 # Cost: one search a tag. What is held back is a tag (400 characters at most) or white space, which
-# is remembered as looked at (`TagWalk.look`); a body of JSON is left to its own scanner.
+# is remembered as looked at (`look`); a body of JSON is left to its own scanner.
 
 
-class TagWalk:
-    """Walks over a body tag by tag.
+class ParameterScan:
+    """Finds the end of a block (`wrapped`) or of one function that is alone, tag by tag.
 
-    Offsets count from the beginning of the body.
+    The body includes the function's own tags. Offsets count from its beginning.
 
     whole: it is shown one finished body, looks for no end, and keeps the `marks`. quoting: the
     indices of the parameters whose values hold closers or calls taken for content.
     """
 
     __slots__ = (
-        "_json", "_json_start", "_lined", "_nest", "_outside", "_param_word", "_section", "at",
-        "early", "ends", "form", "hidden", "indent", "look", "marks", "pattern", "quoting", "space",
-        "state", "tools", "view", "whole", "word", "wrapped",
+        "_fresh", "_json", "_json_start", "_lined", "_nest", "_outside", "_param_word", "_section",
+        "at", "early", "ends", "form", "hidden", "indent", "look", "marks", "pattern", "quoting",
+        "space", "state", "tools", "view", "whole", "word", "wrapped",
     )  # fmt: skip
+
+    _json: JsonBody  # in the state JSON
 
     def __init__(
         self,
@@ -104,6 +103,8 @@ class TagWalk:
         self.pattern = form.tags
         self.space = form.space
         self.state = START if wrapped or bare else TOP
+        # A whole body comes here only after it was found not to be strict.
+        self._fresh = not whole
         self.at = 0  # characters settled so far
         self.look = 0  # up to this offset white space was looked at already
         # White space since the last settled line break; -1 = there is more than that.
@@ -121,13 +122,25 @@ class TagWalk:
         self._outside = False  # the parameter's name stood between its tags
         self._nest: list[str] = []
         self._section = False  # inside a CDATA section, which no tag ends
-        self._json: JsonBody | None = None
         self._json_start = 0  # where the JSON began that `_json` reads, from the body's beginning
         if name:
-            self.enter(name)
+            self.enter(form.function_word, name)
 
-    def scan(self, tail: str, pos: int, final: bool) -> Close | int:
-        """Return the close, or how many characters of the tail are final."""
+    @property
+    def in_value(self) -> bool:
+        return self.state in (HEAD, VALUE, JSON)
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        pos = 0
+        if self._fresh:
+            self._fresh = False
+            # Most bodies are strict, and found by one pattern.
+            strict = strict_form(self.form)
+            match = (strict.block if self.wrapped else strict.function).match(tail)
+            if match is not None:
+                if self.wrapped:
+                    return Close(*match.span(1), "closer")
+                self.state, pos = ENDED, match.end()
         while True:
             # Most chunks of a stream are the middle of a value.
             state = self.state
@@ -154,7 +167,7 @@ class TagWalk:
 
     def finish(self) -> Close | None:
         # The best close after all: the JSON's, or the first doubtful place.
-        if self._json is None:
+        if self.state != JSON:
             return Close(*self.hidden) if self.hidden else None
         close = self._json.finish()
         if close is None:
@@ -197,22 +210,19 @@ class TagWalk:
     def begin_function(
         self, match: re.Match[str], word: str, group: str, rule: str = "tags.spelling"
     ) -> None:
-        name = match[group]
-        tool = self.tools.get(name)
-        # Only this word closes the function; closers of other words are content.
-        self.word = word
-        self.view = view_of(tool.schema_json) if tool else None
-        if closes_itself(match):
-            rule = "tags.self-closed"
-        self.mark("function", match.start(), match.end(), name, match.start(group), rule=rule)
+        self.enter(word, match[group])
+        whole = closes_itself(match)
+        rule = "tags.self-closed" if whole else rule
+        start, end = match.span()
+        self.mark("function", start, end, match[group], match.start(group), rule=rule)
         self.early = group == "ft"
-        self.state = BODY
-        if closes_itself(match):
-            self.end_function(match.end(), match.end())
+        if whole:
+            self.end_function(end, end)
 
-    def enter(self, name: str) -> None:
+    def enter(self, word: str, name: str) -> None:
+        # Only this word closes the function; closers of other words are content.
         tool = self.tools.get(name)
-        self.word = self.form.function_word
+        self.word = word
         self.view = view_of(tool.schema_json) if tool else None
         self.state = BODY
 
@@ -287,7 +297,7 @@ class TagWalk:
     # Inside a value, from its parameter's tag to the tag that ends it
 
     def begin(self, match: re.Match[str]) -> None:
-        group = parameter_group(match)
+        group = "pn" if match["pn"] else "pt"
         self._outside = group == "pt"
         self._param_word = match["p"]
         self._nest.clear()
@@ -538,13 +548,9 @@ class TagWalk:
         # is alone its block's closer may follow, which belongs to the call as well.
         # Offsets of the inner scanner count from the beginning of the JSON.
         json, base = self._json, self._json_start
-        if json is None:
-            raise LookupError("no JSON has begun")
-
         answer = json.scan(tail[pos:], final)
         if self.whole:
             close = answer if isinstance(answer, Close) else json.finish()
-            self._json = None
             if close is None:
                 self.mark("json", base, len(tail))
                 return Hold(len(tail))
@@ -566,7 +572,6 @@ class TagWalk:
         if end < self.at:  # a rescued closer, before what is settled
             return Close(end, end, "rescued")
 
-        self._json = None
         self.state = ENDED
         return end - self.at
 
@@ -640,62 +645,3 @@ class TagWalk:
                 return Hold(pos)
 
         return Close(end, end, "end")
-
-
-class ParameterScan:
-    """Finds the end of a block (`wrapped`) or of one function that is alone.
-
-    The body includes the function's own tags. `whole`: it is shown one finished body, looks for no
-    end, and keeps the `marks`. Other arguments are those of `TagWalk`.
-    """
-
-    __slots__ = ("_begin", "_form", "_fresh", "_walk", "_wrapped")
-
-    # Made by `_begin` for a body that is not strict, which most bodies are.
-    _walk: TagWalk
-
-    def __init__(
-        self,
-        form: Form,
-        tools: Mapping[str, ToolSpec],
-        *,
-        wrapped: bool,
-        whole: bool = False,
-        **more: Any,
-    ) -> None:
-        self._form = form
-        self._wrapped = wrapped
-        self._begin = partial(TagWalk, form, tools, wrapped=wrapped, whole=whole, **more)
-        # A whole body comes here only after it was found not to be strict.
-        self._fresh = not whole
-        if whole:
-            self._walk = self._begin()
-
-    @property
-    def marks(self) -> list[Mark]:
-        return self._walk.marks
-
-    @property
-    def quoting(self) -> set[int]:
-        return self._walk.quoting
-
-    @property
-    def in_value(self) -> bool:
-        return self._walk.state in (HEAD, VALUE, JSON)
-
-    def finish(self) -> Close | None:
-        return self._walk.finish()
-
-    def scan(self, tail: str, final: bool) -> Close | int:
-        """Return the close, or how many characters of the tail are final."""
-        pos = 0
-        if self._fresh:
-            self._fresh = False
-            strict = strict_form(self._form)
-            match = (strict.block if self._wrapped else strict.function).match(tail)
-            if match is not None and self._wrapped:
-                return Close(*match.span(1), "closer")
-            self._walk = self._begin()
-            if match is not None:
-                self._walk.state, pos = ENDED, match.end()
-        return self._walk.scan(tail, pos, final)

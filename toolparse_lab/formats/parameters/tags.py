@@ -61,13 +61,11 @@ class TagGrammar:
 
     def __call__(self, tools: Sequence[ToolSpec]) -> str:
         form, line = self.form, "\n" if self.form.lines else ""
-        end = form.function_closer
-        # A form without a block around its functions has neither opener nor closer.
-        if not form.opener:
-            return _TagCalls(tools, form).grammar(f"call {literal(end)}")
-        opener = literal(form.opener.strip() + line)
-        closer = literal(end + line + form.closer.strip())
-        return _TagCalls(tools, form).grammar(f"{opener} call {closer}")
+        root = f"call {literal(form.function_closer)}"
+        if form.opener:
+            closer = literal(form.function_closer + line + form.closer.strip())
+            root = f"{literal(form.opener.strip() + line)} call {closer}"
+        return _TagCalls(tools, form).grammar(root)
 
 
 class _TagCalls(ElementGrammar):
@@ -133,9 +131,7 @@ _JSON = re.compile(r"\s{0,64}\{")
 
 @dataclass(frozen=True)
 class ParameterTags(Envelope):
-    """Envelope: blocks of functions.
-
-    And functions without a block where the text after their tag looks like a call.
+    """Envelope: blocks of functions, and lone functions where a call seems to follow their tag.
 
     `restarts` is empty: its scanner finds by itself if a body was given up and begun again.
     """
@@ -357,10 +353,7 @@ def _no_function(body: str) -> Refusal:
 
 @dataclass(frozen=True)
 class ParameterCall(Codec):
-    """Codec of the whole family.
-
-    A body is one or several functions, their own tags included.
-    """
+    """Codec of the whole family. A body is one or several functions, their own tags included."""
 
     form: Form
 
@@ -376,7 +369,6 @@ class ParameterCall(Codec):
         return strict_form(form) if form and form.closer else None
 
     def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
-        """Return the one call of a block that is plainly in the format's own spelling."""
         strict = self._strict
         if strict is None or not opening.end or opening.attributes:
             return None
@@ -388,9 +380,6 @@ class ParameterCall(Codec):
         return None if texts is None else PlainCall(match[1], name_start, texts, closer, end)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body: between the tags of a block, or one function with its own.
-        Raises Refusal.
-        """
         if not body:
             raise _no_function(body)  # a model that repeats an opener leaves thousands of these
         calls = read_functions(self.form, body)
