@@ -252,20 +252,15 @@ def joined_text(
         if kind in ("cdata", "text") or (kind == "comment" and comments):
             words.append((text[start:end], start, end, kind == "text"))
     # White space goes up to the first and from the last character, or word that is not plain.
-    while trim and words and words[0][3]:
-        word, _, end, _ = words[0]
-        word = word.lstrip(SPACE)
-        if word:
-            words[0] = (word, end - len(word), end, True)
-            break
-        del words[0]
-    while trim and words and words[-1][3]:
-        word, start, _, _ = words[-1]
-        word = word.rstrip(SPACE)
-        if word:
-            words[-1] = (word, start, start + len(word), True)
-            break
-        words.pop()
+    for at in (0, -1) if trim else ():
+        while words and words[at][3]:
+            word, start, end, _ = words[at]
+            word = word.rstrip(SPACE) if at else word.lstrip(SPACE)
+            if word:
+                start = start if at else end - len(word)
+                words[at] = (word, start, start + len(word), True)
+                break
+            del words[at]
     if not words:
         start = pieces[0][0] if pieces else 0
         return "", (start, start)

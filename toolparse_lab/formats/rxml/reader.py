@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from functools import lru_cache
 
 from ...arguments.rjson.positions import apply_edits
@@ -50,6 +50,7 @@ TEXT_KEY = "#text"
 _TO_SPACES = {9: " ", 10: " ", 13: " "}
 
 
+@dataclass(eq=False)
 class ElementReader:
     """One body under one schema.
 
@@ -70,42 +71,34 @@ class ElementReader:
     {'city': 'Oslo'}
     """
 
-    def __init__(
-        self,
-        text: str,
-        view: View,
-        *,
-        repair: bool = False,
-        closed: bool = True,
-        manner: Manner | None = None,
-        text_key: str = TEXT_KEY,
-        attributes: bool = False,
-        comments: bool = False,
-        trim: bool = True,
-        first_wins: Callable[[str, int], None] | None = None,
-        wrapper: str | None = None,
-    ) -> None:
-        self.text = text
-        self.view = view
-        self.manner = manner or Manner(repair=repair, closed=closed)
-        self.text_key = text_key
-        self.attributes = attributes
-        self.comments = comments
-        self.trim = trim
-        self.first_wins = first_wins
-        self.wrapper = wrapper
-        self.edits: list[Edit] = []
-        self.places: dict[str, Place] = {}
-        self.repeated: list[tuple[str, View]] = []
-        self.tree: Element | None = None
-        self._values: dict[int, Value] = {}  # of elements, by identity
-        self._texts: dict[int, Place] = {}  # where an element's own text is
-        self._counts: dict[tuple[int, str], int] = {}  # parent and name -> elements so far
+    text: str
+    view: View
+    _: KW_ONLY
+    repair: InitVar[bool] = False
+    closed: InitVar[bool] = True
+    manner: InitVar[Manner | None] = None
+    text_key: str = TEXT_KEY
+    attributes: bool = False
+    comments: bool = False
+    trim: bool = True
+    first_wins: Callable[[str, int], None] | None = None
+    wrapper: str | None = None
+    edits: list[Edit] = field(default_factory=list, init=False)
+    places: dict[str, Place] = field(default_factory=dict, init=False)
+    repeated: list[tuple[str, View]] = field(default_factory=list, init=False)
+    tree: Element | None = field(default=None, init=False)
+    _values: dict[int, Value] = field(default_factory=dict, init=False)  # of elements, by identity
+    _texts: dict[int, Place] = field(default_factory=dict, init=False)  # an element's own text
+    # Parent and name -> elements so far.
+    _counts: dict[tuple[int, str], int] = field(default_factory=dict, init=False)
+
+    def __post_init__(self, repair: bool, closed: bool, manner: Manner | None) -> None:
+        self._manner = manner or Manner(repair=repair, closed=closed)
 
     def read(self) -> dict[str, Value]:
         """Return the parameters of the whole body. Raises Refusal."""
         # Kept even if the rest is refused: `holds_all` asks about it.
-        self.tree, self.edits = read_tree(self.text, self.view, self.manner, wrapper=self.wrapper)
+        self.tree, self.edits = read_tree(self.text, self.view, self._manner, wrapper=self.wrapper)
         elements = list(walk(self.tree))
         for element in reversed(elements):
             self._values[id(element)] = self._value(element)
@@ -122,16 +115,11 @@ class ElementReader:
 
     def _reads_back(self, members: dict[str, Value]) -> bool:
         # With the same options, and no reports: that was done once.
-        again = ElementReader(
-            apply_edits(self.text, self.edits),
-            self.view,
-            manner=replace(self.manner, repair=False, closed=True),
-            text_key=self.text_key,
-            attributes=self.attributes,
-            comments=self.comments,
-            trim=self.trim,
+        again = replace(
+            self,
+            text=apply_edits(self.text, self.edits),
+            manner=replace(self._manner, repair=False, closed=True),
             first_wins=None if self.first_wins is None else lambda name, count: None,
-            wrapper=self.wrapper,
         )
         try:
             return again.read() == members

@@ -414,15 +414,12 @@ class _Builder:
         # With repair, a tag of an outer element ends all inside it. A tag of no open
         # element is for the innermost one, if that has none of its own further on.
         name, top = tag["closed"], self.top
-        if top is not self.root and top.name == name:
-            self.gap(tag, name)
-            self.pop(*tag.span())
-        elif not self.manner.repair:
+        if not self.manner.repair and (top is self.root or top.name != name):
             wrong = "closes nothing"
             if top is not self.root:
                 wrong = f"stands where </{top.name}> is due"
             raise Refusal("decode.xml", f"</{name}> {wrong}", tag.start())
-        elif self.open_names.get(name, 0):
+        if self.open_names.get(name, 0):
             # All elements inside the one that is closed lost their closing tags.
             while self.top.name != name:
                 self.insert_close(self.top, tag.start())

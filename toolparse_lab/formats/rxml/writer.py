@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from ...core.errors import RXMLStringifyError, UnwritableCall
-from ...core.values import Num, Value, write_canonical
+from ...core.values import BigNum, Value, write_canonical
+from ...core.values.canonical import write_scalar
 from .reader import TEXT_KEY
 
 # How it works. What is written must read back the same under the same schema, whatever the reader's
@@ -97,7 +97,6 @@ _ATTRIBUTE_MINIMAL = _TEXT_MINIMAL + _IN_ATTRIBUTE
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _MAX_DEPTH = 1000
 _ATTRIBUTE_SIGNS = ("@", "_")  # the first characters of keys that may mean attributes
-_LONG_INT = 13_000  # bits; as many digits as int writes by itself
 
 
 def stringify(
@@ -289,18 +288,9 @@ def _carried(text: str) -> str:
 def _scalar(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Num):
-        return value.text
-
-    # Whatever its class says of itself.
-    if isinstance(value, int):  # more than 4,300 digits are refused by int itself
-        is_short = value.bit_length() < _LONG_INT
-        return int.__repr__(value) if is_short else format(Decimal(value), "f")
-    if isinstance(value, float) and math.isfinite(value):
-        return float.__repr__(value)
-    if isinstance(value, Decimal) and value.is_finite():
-        return str(value)
-
+    if value is not None:
+        try:
+            return write_scalar(Decimal(value) if isinstance(value, BigNum) else value)
+        except TypeError:
+            pass
     raise RXMLStringifyError(f"XML cannot carry this: {type(value).__name__}")

@@ -129,7 +129,6 @@ class ElementBody(BodyScanner):
         self._look = 0  # white space after a parameter's closing tag that was looked at already
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Return the close, or how many characters of the tail are final."""
         if self._fresh:
             self._fresh = False
             flat = _flat_body(self._name).match(tail)

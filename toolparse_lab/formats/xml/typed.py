@@ -49,6 +49,7 @@ from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ..prompt.wording import Wordings
 from ..python.reader import PythonReader
 from ..rxml.element import unescape, unescape_offsets
+from ..rxml.writer import SPECIAL, escape
 from ..scan import Close, LiteralBody, Scanner, skip_space
 from .grammar import BARE_SCALARS
 
@@ -94,7 +95,6 @@ _NUMBER_TYPES = ("integer", "int", "number", "float", "double")
 # The words of the prompts for the types of JSON.
 _WORDS = {"number": "float", "object": "dict"}
 _EDGES = re.compile(r"\A\s+|\s+\Z")
-_ESCAPES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"))
 _ATTRIBUTES = ("name", "value", "type")
 _KINDS = ("string", "integer", "float", "boolean", "array", "dict", "tuple")
 _BLOCK_WORDS = ("functions", "function_calls")
@@ -534,9 +534,7 @@ def _only_space(body: str, start: int, end: int) -> None:
 
 def _escape(text: str) -> str:
     # White space at its edges would be taken off, so it is written by its number.
-    for character, reference in _ESCAPES:
-        text = text.replace(character, reference)
-    return _EDGES.sub(lambda m: "".join(f"&#{ord(c)};" for c in m[0]), text)
+    return _EDGES.sub(lambda m: "".join(f"&#{ord(c)};" for c in m[0]), escape(text, SPECIAL[:4]))
 
 
 def _type_rules(form: Form) -> TypeRules:
