@@ -56,6 +56,21 @@ def _owner(opening: Opening) -> Protocol:
     return opening.owner
 
 
+class _OfTools:
+    # varying: see `AnyEnvelope`. resuming: the formats of which an answer may begin with a
+    # character, after its prompt.
+    def __init__(self, tools: Tools, varying: tuple[tuple[int, Protocol], ...]) -> None:
+        self.tools = tools
+        self.resuming: dict[str, tuple[Protocol, ...]] = {}
+        self._varying = varying
+
+    @cached_property
+    def heads(self) -> list[tuple[int, tuple[str, ...], int]]:
+        # (place, heads, length of the longest) of the formats whose heads depend on the tools
+        own = [(place, tuple(m.envelope.heads(self.tools))) for place, m in self._varying]
+        return [(place, heads, max(map(len, heads), default=0)) for place, heads in own]
+
+
 class AnyEnvelope(Envelope):
     """The envelopes of several protocols side by side."""
 
@@ -78,9 +93,18 @@ class AnyEnvelope(Envelope):
         return _Heads(self.members)
 
     @cached_property
-    def _last(self) -> list[tuple[Tools, list[tuple[int, tuple[str, ...], int]]]]:
-        # The tools that were asked about last, with what `_varying_heads` returned for them.
+    def _last(self) -> list[_OfTools]:
+        # What is known of the tools that were asked about last.
         return []
+
+    def _of(self, tools: Tools) -> _OfTools:
+        # A text has the same tools at all of its openers. One look and one assignment, so that
+        # another thread's tools are never mixed in.
+        last = next(iter(self._last), None)
+        if last is None or last.tools is not tools:
+            last = _OfTools(tools, self._varying)
+            self._last[:] = [last]
+        return last
 
     @cached_property
     def _varying(self) -> tuple[tuple[int, Protocol], ...]:
@@ -92,25 +116,15 @@ class AnyEnvelope(Envelope):
     def _resuming(self) -> tuple[Protocol, ...]:
         return tuple(m for m in self.members if m.envelope.may_resume)
 
-    @cached_property
-    def _resume_starts(self) -> list[tuple[Tools, dict[str, tuple[Protocol, ...]]]]:
-        # as `_last`, of `_resuming_at`
-        return []
-
     def _resuming_at(self, char: str, tools: Tools) -> tuple[Protocol, ...]:
-        # The formats of which an answer may begin with this character, after its prompt. Those of
-        # the last tools are kept: every answer asks once.
-        last = next(iter(self._resume_starts), None)
-        if last is None or last[0] is not tools:
-            last = (tools, {})
-            self._resume_starts[:] = [last]
-        members = last[1].get(char)
+        known = self._of(tools).resuming
+        members = known.get(char)
         if members is None:
             starts = ((member, member.envelope.resume_starts(tools)) for member in self._resuming)
             members = tuple(member for member, own in starts if own is None or char in own)
             # A text may begin with any of a million characters.
-            if len(last[1]) < _MOST_STARTS:
-                last[1][char] = members
+            if len(known) < _MOST_STARTS:
+                known[char] = members
         return members
 
     @cached_property
@@ -132,7 +146,7 @@ class AnyEnvelope(Envelope):
         match = index.pattern.match(text, pos)
         head = match[0] if match else ""
         sure = index.tokens.get(head) or index.sure(head, text, pos)
-        varying = self._varying_heads(tools) if sure is None or head[1:].isalpha() else ()
+        varying = self._of(tools).heads if sure is None or head[1:].isalpha() else ()
         # A tool may be called `function`, and have an element of that name.
         if sure is not None and not any(text.startswith(heads, pos) for _, heads, _ in varying):
             return sure
@@ -165,20 +179,6 @@ class AnyEnvelope(Envelope):
             if opening is not None:
                 candidates.append((member, opening))
         return self._owned(candidates, text, pos, final, tools) if candidates else None
-
-    def _varying_heads(self, tools: Tools) -> list[tuple[int, tuple[str, ...], int]]:
-        # (place, heads, length of the longest). Those of the last tools are kept: a text has the
-        # same ones at all of its openers.
-        # One look and one assignment, so that another thread's tools are never mixed in.
-        last = next(iter(self._last), None)
-        if last is None or last[0] is not tools:
-            rows: list[tuple[int, tuple[str, ...], int]] = []
-            for place, member in self._varying:
-                heads = tuple(member.envelope.heads(tools))
-                rows.append((place, heads, max(map(len, heads), default=0)))
-            self._last[:] = [(tools, rows)]
-            return rows
-        return last[1]
 
     def _owned(
         self, candidates: list[_Candidate], text: str, pos: int, final: bool, tools: Tools

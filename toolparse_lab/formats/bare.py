@@ -328,10 +328,7 @@ _LONE = Opening(0, lone=True)  # of a call that lost its opener
 
 @dataclass(frozen=True, slots=True)
 class BareCalls(Envelope):
-    """Envelope: a call between special tokens.
-
-    Without them where its name is a known tool's.
-    """
+    """Envelope: a call between special tokens, or without them where it names a known tool."""
 
     form: BareForm
 

@@ -76,7 +76,7 @@ class SurroundedCalls(Envelope):
 
     @property
     def heads_are_fixed(self) -> bool:
-        return bool(getattr(self.inner, "heads_are_fixed", False))
+        return self.inner.heads_are_fixed
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         lost = [Header.of(template).head for template in self.lost if _has_token(template)]

@@ -85,10 +85,7 @@ class ToolResult:
 
 def _first(x: Mapping[Any, Any], *keys: str) -> Any:
     # None is a value: a tool may well give it back.
-    for key in keys:
-        if key in x:
-            return x[key]
-    return _MISSING
+    return next((x[key] for key in keys if key in x), _MISSING)
 
 
 def _json_value(x: Any, depth: int = 0) -> Value:

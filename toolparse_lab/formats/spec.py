@@ -177,10 +177,7 @@ def from_spec(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Prot
 
 
 def from_record(spec_json: str) -> Protocol:
-    """Return a protocol made again from its `spec`.
-
-    Raises BadSpec if this version cannot.
-    """
+    """Return a protocol made again from its `spec`. Raises BadSpec if this version cannot."""
     values = json.loads(spec_json)
     # A family that only `json_mix_protocol` makes: `from_spec` has no body of this name.
     if values.get("body") == "json_mix":

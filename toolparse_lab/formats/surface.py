@@ -83,10 +83,8 @@ def _pattern(delimiters: tuple[str, ...]) -> re.Pattern[str] | None:
 
 def _neutralised(match: re.Match[str]) -> str:
     # An escape that was there already is kept apart by doubled backslashes.
-    slashes, bare = match["slashes"], match["bare"]
-    if bare is not None:
-        return slashes * 2 + write_escape(bare)
-    return slashes * 2 + str(match["coded"])
+    bare = match["bare"]
+    return match["slashes"] * 2 + (match["coded"] if bare is None else write_escape(bare))
 
 
 def _restored(match: re.Match[str]) -> str:
@@ -106,6 +104,10 @@ Template: TypeAlias = str | Callable[[str], str]
 _NAME_KEYS = ("toolName", "tool_name", "name")
 _INPUT_KEYS = ("input", "arguments", "args")
 _EXPECTED_CALL = "{toolName, input}, {name, arguments}, an OpenAI tool call or a ToolCall"
+
+
+# A conversation explains the same tools at every turn.
+_built_in = lru_cache(maxsize=256)(render_system)
 
 
 def format_tools(protocol: Protocol, tools: Any, template: Template | None) -> str:
@@ -130,16 +132,8 @@ def format_tools(protocol: Protocol, tools: Any, template: Template | None) -> s
     return text
 
 
-@lru_cache(maxsize=256)  # a conversation explains the same tools at every turn
-def _built_in(protocol: Protocol, specs: tuple[ToolSpec, ...]) -> str:
-    return render_system(protocol, specs)
-
-
 def format_tool_call(protocol: Protocol, call: Any, tool: ToolSpec | None) -> str:
-    """Return a call as the model would have written it.
-
-    See `Protocol.format_tool_call`.
-    """
+    """Return a call as the model would have written it. See `Protocol.format_tool_call`."""
     name, arguments = _name_and_input(call)
     value = _read_json(arguments) if isinstance(arguments, str) else arguments
     if isinstance(value, Mapping):
@@ -166,29 +160,19 @@ def _name_and_input(call: Any) -> tuple[str, Any]:
     # OpenAI's shape has name and arguments one level down.
     function = call.get("function")
     body: Mapping[Any, Any] = function if isinstance(function, Mapping) else call
-    name = _first_member(body, _NAME_KEYS)
+    name = next((body[key] for key in _NAME_KEYS if key in body), None)
     if not isinstance(name, str) or not name:
         raise BadOptions(
             "a tool call names its tool", got=sorted(map(str, body)), expected=_EXPECTED_CALL
         )
 
-    arguments = _first_member(body, _INPUT_KEYS)
+    arguments = next((body[key] for key in _INPUT_KEYS if key in body), None)
     has_none = arguments is None or arguments == ""  # but 0 and [] are shown to the model
     return name, {} if has_none else arguments
 
 
-def _first_member(mapping: Mapping[Any, Any], keys: Iterable[str]) -> Any:
-    for key in keys:
-        if key in mapping:
-            return mapping[key]
-    return None
-
-
 def format_tool_response(protocol: Protocol, result: Any, compat: str | None) -> str:
-    """Return a tool's result as the model knows it.
-
-    See `Protocol.format_tool_response`.
-    """
+    """Return a tool's result as the model knows it. See `Protocol.format_tool_response`."""
     if compat not in (None, "seed"):
         raise BadOptions("compat is a set of old shapes", got=compat, expected="None or 'seed'")
     # Inside a result, the format's own delimiters would be read as a call of the model.

@@ -372,7 +372,7 @@ def _place_in_text(refusal: Refusal, text: str, base: str, source: BodySource) -
         return None
 
     offsets = unescape_offsets(source.body[place.start : place.end])
-    if offsets is None or len(offsets) != len(text) + 1:
+    if len(offsets) != len(text) + 1:
         return place
 
     at = place.start + offsets[min(refusal.position, len(text))]

@@ -20,8 +20,8 @@ from ..base import Places
 from .scan import name_first
 
 _VALUE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s{}\[\]:,"]++', re.DOTALL)
-_ESCAPED = re.compile(
-    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
+_CHARACTER = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)|.", re.DOTALL
 )
 
 # The key of an object that holds nothing but calls, as a message of OpenAI's has them.
@@ -187,10 +187,8 @@ class BodySource:
         # Edits of a text inside a JSON string as edits of that string. None if the string has edits
         # itself, or the places in it cannot be told.
         start, end = self._all()[index][base]
-        raw = self.body[start:end]
-        # Without escapes each character is itself.
-        offsets = list(range(len(text) + 1)) if raw == text else unescape_offsets(raw)
-        if offsets is None or len(offsets) != len(text) + 1:
+        offsets = unescape_offsets(self.body[start:end])
+        if len(offsets) != len(text) + 1:
             return None
         if any(edit.span.start < end and start < edit.span.end for edit in self.edits):
             return None
@@ -212,7 +210,7 @@ class BodySource:
         first, last = (begin + offset for offset in places[base])
         offsets = unescape_offsets(self._edited[first:last])
         outer = self._back.raw_span(first, last)
-        if offsets is None or len(offsets) != len(text) + 1:
+        if len(offsets) != len(text) + 1:
             return {"": outer}
         try:
             if edits is None:
@@ -251,20 +249,9 @@ def _value_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def unescape_offsets(raw: str) -> list[int] | None:
+def unescape_offsets(raw: str) -> list[int]:
     """Return where each character that the inside of a JSON string means begins in `raw`.
 
     The last item is the end of `raw`. A surrogate pair written as two escapes is one character.
     """
-    offsets: list[int] = []
-    pos = 0
-    while pos < len(raw):
-        offsets.append(pos)
-        if raw[pos] == "\\":
-            match = _ESCAPED.match(raw, pos)
-            pos = match.end() if match else pos + 1
-        else:
-            pos += 1
-
-    offsets.append(pos)
-    return offsets
+    return [*(match.start() for match in _CHARACTER.finditer(raw)), len(raw)]

@@ -55,13 +55,14 @@ _SHARED = {
     "key3": "[n-s] [a-z0-9_]{0,15}",
     "key4": "[t-z] [a-z0-9_]{0,15}",
 }
-# Characters that YAML refuses in a double-quoted string, and the one that would open a tag.
-_NOT_YAML = re.compile("[<\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _RULE_NAME = re.compile(r"[a-z]+\d*")
 # The names in a grammar, searched once its terminals are blanked out.
 _RULE_USES = re.compile(r"(?<![\w-])([a-z]+\d*)(?![\w-])")
 _TERMINALS = re.compile(r'"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]')
-_LINE_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPES = str.maketrans(
+    {chr(code): f"\\x{code:02X}" for code in (*range(0x20), 0x7F)}
+    | {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+)
 
 FORMATS = {"date": "date", "email": "email", "date-time": 'date "T" clock', "time": "clock"}
 """A schema's `format` -> the expression of its texts."""
@@ -80,18 +81,17 @@ class Alphabet:
     escape: Callable[[str], str] = str
 
 
-def _escape_xml(text: str) -> str:
+def _escapes(characters: str) -> Callable[[str], str]:
     # JSON's own escapes say the same, so that no second layer of escapes is needed.
-    return text.replace("<", "\\u003c").replace("&", "\\u0026")
-
-
-def _escape_yaml(text: str) -> str:
-    return _NOT_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    pattern = re.compile(characters)
+    return lambda text: pattern.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 PLAIN = Alphabet("jchar", "jany")
-IN_XML = Alphabet("jsafe", "jsafeany", _escape_xml)
-IN_YAML = Alphabet("ychar", "yany", _escape_yaml)
+IN_XML = Alphabet("jsafe", "jsafeany", _escapes("[<&]"))
+# Characters that YAML refuses in a double-quoted string, and the one that would open a tag.
+_NOT_YAML = "[<\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
+IN_YAML = Alphabet("ychar", "yany", _escapes(_NOT_YAML))
 
 
 def literal(text: str) -> str:
@@ -100,17 +100,7 @@ def literal(text: str) -> str:
     >>> literal('a"b\n')
     '"a\\"b\\n"'
     """
-    return f'"{"".join(map(_escape_terminal, text))}"'
-
-
-def _escape_terminal(character: str) -> str:
-    if character in '"\\':
-        return "\\" + character
-    if character in _LINE_ESCAPES:
-        return _LINE_ESCAPES[character]
-    if ord(character) < 0x20 or ord(character) == 0x7F:
-        return f"\\x{ord(character):02X}"
-    return character
+    return f'"{text.translate(_ESCAPES)}"'
 
 
 def one_of(options: Sequence[str]) -> str:
