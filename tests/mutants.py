@@ -54,15 +54,14 @@ MUTANTS = (
     ),
     Mutant(
         "parser/body.py",
-        "if cut is None and not body.opening.speculative:\n"
-        "                cut = self._restart(body, inner",
-        "if False:\n                cut = self._restart(body, inner",
+        "if opening.speculative or before <= 0:",
+        "if True:",
         "a broken call swallows the next one",
     ),
     Mutant(
         "parser/quoting.py",
-        "if self.lone_fence:",
-        "if True:",
+        "if self._lone == _INSIDE:\n                return",
+        "if True:\n                return",
         "calls in code fences",
     ),
     Mutant("parser/state.py", "self.base += n", "self.base += n + (n > 40)", "offsets drift"),

@@ -18,7 +18,7 @@ from toolparse_lab.middleware.flow import read_answer
 from toolparse_lab.middleware.flow.reading import internal_problem_of
 from toolparse_lab.parser import parse as parsing
 from toolparse_lab.parser import resolve
-from toolparse_lab.parser.whole import read_whole
+from toolparse_lab.parser.parse import read_whole
 
 CODE = "read.internal-error"
 

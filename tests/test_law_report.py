@@ -18,7 +18,7 @@ from toolparse_lab.formats.json.scan import JsonTags
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.parser.laws import LawBroken, check_all, check_protocol
 from toolparse_lab.parser.laws.check_protocol import LAWS, shrink
-from toolparse_lab.parser.laws.texts import TOOLS as SHIPPED_TOOLS
+from toolparse_lab.parser.laws.check_protocol import TOOLS as SHIPPED_TOOLS
 
 from .test_foreign import TOOLS, Camel, Collecting, Segmenting, Snake, a_call
 

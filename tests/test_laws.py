@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.parser.laws.texts import ODD, TOOLS
+from toolparse_lab.parser.laws.check_protocol import ODD, TOOLS
 
 from .laws import check_all
 

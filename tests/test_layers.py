@@ -106,7 +106,6 @@ BY_NAME = (
     "core/moved.py",
     "formats/registry.py",
     "parser/outside/worker/__main__.py",
-    "parser/outside/worker/engines.py",
     "servers/vllm.py",
 )
 # Package from elsewhere, or file of ours -> the rooms that may import it for its types alone.

@@ -17,7 +17,7 @@ import toolparse_lab as tp
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.formats.turns import THINK_ENDS, THINK_TAGS
 from toolparse_lab.middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
-from toolparse_lab.parser.laws.texts import TOOLS
+from toolparse_lab.parser.laws.check_protocol import TOOLS
 
 from .test_laws import PIECES
 

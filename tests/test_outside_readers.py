@@ -19,7 +19,7 @@ import toolparse_lab as tp
 from toolparse_lab.core.errors import BadOptions, SetupError, ToolparseError, UnknownName
 from toolparse_lab.parser.foreign.protocol import ForeignProtocol
 from toolparse_lab.parser.outside import process, reader
-from toolparse_lab.parser.outside.worker.tokens import StandInTokenizer
+from toolparse_lab.parser.outside.worker.standins import StandInTokenizer
 
 from .outside_tree import NEW, OLD, add_by_hand
 

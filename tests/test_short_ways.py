@@ -222,5 +222,5 @@ def test_a_line_that_no_name_of_a_tool_begins_is_no_call_of_python(text: str, fi
     tools = {spec.name: spec for spec in tool_specs([{"name": "get.f"}, {"name": "_g"}])}
     if text[0] not in first_signs(tuple(tools)):
         protocol = protocol_of("hermes")
-        lines = CallLines(protocol, Resolver(protocol, tools, ParseOptions()), ())
+        lines = CallLines(Resolver(protocol, tools, ParseOptions()), ())
         assert lines.line(text, final, 0, False) is None

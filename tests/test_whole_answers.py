@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.formats.auto import AUTO
-from toolparse_lab.parser.parse import StreamParser
+from toolparse_lab.parser.parse import StreamParser, read_whole
 from toolparse_lab.parser.state import setting_of
-from toolparse_lab.parser.whole import read_whole
 
 from .quotations import CALLS, TOOLS, asked, formats, written
 

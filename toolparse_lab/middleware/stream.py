@@ -35,8 +35,8 @@ from ..core.types import (
 from ..core.values import unescape
 from ..formats.base import Protocol
 from ..formats.scan import partial_start
+from ..parser.content_parts import Part, ToolInputs, whole_input
 from ..parser.parse import with_lost_calls
-from ..parser.tool_input import Part, ToolInputs, whole_input
 from .answer import Answer, Runs, answer_of, passed_through
 from .attempts import Attempts, CallIds, tool_call
 from .debug import debug_level, log_answer, log_out, log_raw

@@ -35,14 +35,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from ..core.toolspec import ToolSpec
 from ..core.types import ParseResult, Problem, Span
 from ..formats.base import Signs
 from ..formats.registry import protocols
 from ..formats.scan import longest_of
-from .quoting import LINE_HEAD, WINDOW, is_example, is_indented, is_quoted
+from .quoting import LINE_HEAD, WINDOW, is_example, is_indented, sign_of
 
 _MOST_SITES = 200  # a text with more says nothing new with them
 _LINE = 2000  # characters of a line that are looked at on either side of a place
@@ -91,18 +91,12 @@ class CallSite:
     attempt: bool
 
 
-class _SitePatterns(NamedTuple):
-    # A name with a call's sign, in a tag, and after another call.
-    call: re.Pattern[str]
-    tag: re.Pattern[str]
-    following: re.Pattern[str]
-
-
 @lru_cache(maxsize=128)
-def _site_patterns(names: tuple[str, ...]) -> _SitePatterns:
+def _site_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    # A name with a call's sign, in a tag, and after another call.
     word = longest_of(names).replace("_", r"\\?_")
     name = rf"(?:functions?\.|tools?\.|default_api\.)?(?P<name>{word})(?![\w-])"
-    return _SitePatterns(
+    return (
         re.compile(
             rf"(?<![\w.-]){name}(?:\.\w{{1,20}})?[\"'`*]{{0,3}}[ \t]{{0,8}}"
             r"(?:\[[^\[\]\n]{0,80}\])?"
@@ -120,11 +114,11 @@ def call_sites(text: str, names: tuple[str, ...]) -> list[CallSite]:
     >>> [site.attempt for site in call_sites("f(a=1\\nI would call f(a).", ("f",))]
     [True, False]
     """
-    patterns = _site_patterns(names)
+    call, tag, following = _site_patterns(names)
     sites: list[CallSite] = []
     listings: list[int] = []
-    for match in islice(patterns.call.finditer(text), _MOST_SITES):
-        attempt, values = _is_attempt(text, match, patterns)
+    for match in islice(call.finditer(text), _MOST_SITES):
+        attempt, values = _is_attempt(text, match, following)
         if attempt and not values:
             listings.append(len(sites))
         sites.append(CallSite(match["name"].replace("\\", ""), *match.span(), attempt))
@@ -133,7 +127,7 @@ def call_sites(text: str, names: tuple[str, ...]) -> list[CallSite]:
         for at in listings:
             sites[at] = replace(sites[at], attempt=False)
     closers = {name: text.rfind(f"</{name}>") for name in names}
-    for match in islice(patterns.tag.finditer(text), _MOST_SITES):
+    for match in islice(tag.finditer(text), _MOST_SITES):
         attempt = closers.get(match["name"], -1) >= match.end()
         if not attempt:
             before, after = _line_of(text, match)
@@ -153,7 +147,7 @@ def _line_of(text: str, match: re.Match[str]) -> tuple[str, str]:
     return text[begin:start], text[last : min(end if end >= 0 else len(text), last + _LINE)]
 
 
-def _is_attempt(text: str, match: re.Match[str], patterns: _SitePatterns) -> tuple[bool, bool]:
+def _is_attempt(text: str, match: re.Match[str], following: re.Pattern[str]) -> tuple[bool, bool]:
     # Whether a name with a sign is an attempt, and whether it has values as arguments.
     before, after = _line_of(text, match)
     if after[0] == "=":
@@ -162,7 +156,7 @@ def _is_attempt(text: str, match: re.Match[str], patterns: _SitePatterns) -> tup
     values = bool(_VALUE.search(arguments)) or not arguments.strip() or behind is None
     if _DEFINES.search(before) or _TYPED.search(arguments) or _RETURNS.match(behind or ""):
         return False, values
-    alone = behind is None or bool(_TAIL.match(behind) or patterns.following.match(behind))
+    alone = behind is None or bool(_TAIL.match(behind) or following.match(behind))
     lead = _LEAD.fullmatch(before)
     if lead is not None:
         # An item of a list that names a tool's parameters describes it.
@@ -265,17 +259,12 @@ def is_shown(text: str, offset: int) -> bool:
     """
     before = text[max(0, offset - WINDOW) : offset]
     line = text.rfind("\n", 0, offset) + 1
-    return is_quoted(before, text[line : min(offset, line + LINE_HEAD)])
+    return bool(sign_of(before, text[line : min(offset, line + LINE_HEAD)]))
 
 
 def example_end(text: str, start: int, closers: Sequence[str] = ()) -> int:
-    """Return where an example ends that begins at an offset.
-
-    It is the end of the place that shows it, if there is one, else that of the format's own closer,
-    or of the paragraph where no closer comes.
-
-    start: of the example, at its opener. closers: the end of a call of the format. The nearest
-    counts.
+    """Return where an example ends whose opener is at an offset: with the place that shows it, if
+    there is one, else with the nearest of the format's own closers, or with the paragraph.
 
     >>> example_end("See <c>{}</c>, but f(x=1)", 4, ["</c>"])
     13
@@ -324,23 +313,23 @@ def _code_spans(text: str, fences: Ranges) -> Ranges:
 
     # From the right, so that each run knows the next one of its length.
     following: dict[int, int] = {}
-    partners: list[int | None] = [None] * len(runs)
+    partners: dict[int, int] = {}
     for i in range(len(runs) - 1, -1, -1):
         size = runs[i][1] - runs[i][0]
-        partners[i] = following.get(size)
+        if size in following:
+            partners[i] = following[size]
         following[size] = i
 
     spans: Ranges = []
-    i = 0
-    while i < len(runs):
-        j = partners[i]
-        if j is None or bisect_right(blanks, runs[i][0]) != bisect_right(blanks, runs[j][0]):
-            i += 1
+    end = 0
+    for i, j in sorted(partners.items()):
+        (start, inner), (inner_end, after) = runs[i], runs[j]
+        if i < end or bisect_right(blanks, start) != bisect_right(blanks, inner_end):
             continue
+        end = j + 1
         # A word alone names something; what it names may be called right behind it.
-        if not _WORD.fullmatch(text, runs[i][1], runs[j][0]):
-            spans.append((runs[i][0], runs[j][1]))
-        i = j + 1
+        if not _WORD.fullmatch(text, inner, inner_end):
+            spans.append((start, after))
     if len(spans) == 1 and text.strip() == text[spans[0][0] : spans[0][1]]:
         return []
     return spans
@@ -348,18 +337,15 @@ def _code_spans(text: str, fences: Ranges) -> Ranges:
 
 def _indented_blocks(text: str) -> Ranges:
     ranges: Ranges = []
-    start: int | None = None
+    is_open = False
     offset = 0
     for line in text.splitlines(keepends=True):
-        if is_indented(line) and line.strip():
-            start = offset if start is None else start
-            end = offset + len(line.rstrip())
-        elif line.strip() and start is not None:
-            ranges.append((start, end))
-            start = None
+        if line.strip():
+            was_open, is_open = is_open, is_indented(line)
+            if is_open:
+                start = ranges.pop()[0] if was_open else offset
+                ranges.append((start, offset + len(line.rstrip())))
         offset += len(line)
-    if start is not None:
-        ranges.append((start, end))
     return [(start, end) for start, end in ranges if _is_introduced(text, start)]
 
 
@@ -452,14 +438,6 @@ class Attempt:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
-    # checked: a match is only a sign where `_is_call` says so.
-    code: str
-    expression: re.Pattern[str]
-    checked: bool = False
-
-
 _ORDINARY = re.compile(r"\W+(?:json)?")
 
 
@@ -476,9 +454,9 @@ def _all_signs() -> Signs:
 @lru_cache(maxsize=512)
 def _patterns_of(
     names: tuple[str, ...], parameters: tuple[str, ...], signs: Signs | None
-) -> tuple[_Pattern, ...]:
-    # In the order in which they win over one another. names, parameters: sorted, so that one set
-    # of tools is compiled once.
+) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    # (code, pattern) in the order in which they win over one another. names, parameters: sorted, so
+    # that one set of tools is compiled once.
     tool, key = longest_of(names), longest_of(parameters)
     formats, own = _all_signs(), signs or Signs()
     openers = "|".join((*formats.openers, *own.openers))
@@ -489,12 +467,12 @@ def _patterns_of(
     label = r"[ \t]*(?:[^\W\d_][\w ]{0,30}[ \t]*[:：=][ \t]*)?"
 
     return (
-        _Pattern("delimiter", re.compile(f"(?:{openers}){head}", re.IGNORECASE)),
-        _Pattern("delimiter", re.compile(marks, re.MULTILINE | re.IGNORECASE)),
-        _Pattern("code", re.compile(rf"^[ \t]*call:(?:{tool})\b", re.MULTILINE)),
+        ("delimiter", re.compile(f"(?:{openers}){head}", re.IGNORECASE)),
+        ("delimiter", re.compile(marks, re.MULTILINE | re.IGNORECASE)),
+        ("code", re.compile(rf"^[ \t]*call:(?:{tool})\b", re.MULTILINE)),
         # A tag named after a tool, or a tool's name as an attribute's value, or between two tags of
         # which the first does not only show a word.
-        _Pattern(
+        (
             "markup",
             re.compile(
                 rf"</(?:\w{{1,20}}:)?(?:{tool})>"
@@ -504,11 +482,11 @@ def _patterns_of(
                 re.IGNORECASE,
             ),
         ),
-        _Pattern("json", re.compile(rf"""[{{,\[]\s*["'](?:{tool})["']\s*:\s*\{{"""), checked=True),
-        _Pattern("json", re.compile(rf"""["'“*`]{{0,3}}{name}{_GLUE}{_OBJECT}"""), checked=True),
-        _Pattern("code", re.compile(r"\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))")),
+        ("json", re.compile(rf"""[{{,\[]\s*["'](?:{tool})["']\s*:\s*\{{""")),
+        ("json", re.compile(rf"""["'“*`]{{0,3}}{name}{_GLUE}{_OBJECT}""")),
+        ("code", re.compile(r"\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))")),
         # A tool's name with its parameters as keys. A list with bullets describes the tool.
-        _Pattern(
+        (
             "keys",
             re.compile(
                 rf"^{label}[\"'`*]{{0,3}}{name}[\"'`*]{{0,3}}[ \t]*[:：]?[ \t]*\n"
@@ -530,9 +508,7 @@ def find_attempt(
     parameters: Iterable[str] = (),
     signs: Signs | None = None,
 ) -> Attempt | None:
-    """Return the first sign of a call in `text`, from which reasoning drops out.
-
-    None for none.
+    """Return the first sign of a call in `text`, from which reasoning drops out, or None.
 
     tool_names: the tools on offer. quoted: ranges that hold examples. They and inline code are not
     searched. parameters: the names of the tools' parameters: an element around one of them, or a
@@ -548,14 +524,21 @@ def find_attempt(
     keys = tuple(sorted(set(parameters)))
 
     found: list[Attempt] = []
-    for pattern in _patterns_of(names, keys, signs):
-        matches = pattern.expression.finditer(searched)
-        if pattern.checked:
+
+    def find(code: str, matches: Iterable[re.Match[str]], most: int | None = None) -> bool:
+        # The first that is not quoted; after many that are, the next.
+        for passed, match in enumerate(matches):
+            if passed >= _MOST_PASSED or not is_shown(searched, match.start()):
+                found.append(Attempt(code, match[0].strip()[:most], match.start()))
+                return True
+        return False
+
+    for code, pattern in _patterns_of(names, keys, signs):
+        matches = pattern.finditer(searched)
+        if code == "json":
             # A tool's definition only describes a call.
             matches = (m for m in matches if not _is_definition(searched, m.start(), m.end()))
-        match = _first_unquoted(searched, matches)
-        if match is not None:
-            found.append(Attempt(pattern.code, match[0].strip()[:_MAX_SIGN], match.start()))
+        find(code, matches, _MAX_SIGN)
     for site in call_sites(searched, names):
         if site.attempt and not is_shown(searched, site.start):
             code = "markup" if searched[site.start] == "<" else "code"
@@ -563,8 +546,7 @@ def find_attempt(
             break
     # A JSON member that names a tool. Any key may do that, where there are arguments with it.
     named = (m for m in _JSON_NAME.finditer(searched) if _is_json_call(searched, m, names))
-    match = _first_unquoted(searched, named)
-    if match is None:
+    if not find("json", named):
         given = _argument_pattern(keys)
         around = (
             (m, searched[max(0, m.start() - _NEARBY) : m.end() + _NEARBY])
@@ -572,15 +554,10 @@ def find_attempt(
             if m[1] in names
         )
         words = (m for m, near in around if given.search(near) and not _DEFINITION.search(near))
-        match = _first_unquoted(searched, words)
-    if match is not None:
-        found.append(Attempt("json", match[0].strip(), match.start()))
+        find("json", words)
     # Calls without a name of their own: parameters as elements, or as one JSON object.
     elements = (m for m in _ELEMENT.finditer(searched) if m[1] in keys)
-    match = _first_unquoted(searched, elements) if keys else None
-    if match is not None:
-        found.append(Attempt("markup", match[0].strip(), match.start()))
-    elif keys and _is_lone_object(searched, keys):
+    if keys and not find("markup", elements) and _is_lone_object(searched, keys):
         found.append(Attempt("json", searched.strip(), 0))
     # Of two that begin together, the one that is searched first wins.
     return min(found, key=lambda attempt: attempt.start, default=None)
@@ -589,14 +566,6 @@ def find_attempt(
 @lru_cache(maxsize=512)
 def _argument_pattern(parameters: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"""{_ARGUMENTS.pattern}|["'](?:{longest_of(parameters)})["']\s*:""")
-
-
-def _first_unquoted(text: str, matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
-    # After many that are quoted, the next.
-    for passed, match in enumerate(matches):
-        if passed >= _MOST_PASSED or not is_shown(text, match.start()):
-            return match
-    return None
 
 
 def _is_definition(text: str, start: int, end: int) -> bool:
@@ -626,11 +595,7 @@ def _is_json_call(text: str, match: re.Match[str], names: tuple[str, ...]) -> bo
 
 
 def example_spans(result: ParseResult) -> list[Span]:
-    """Return where the parser saw examples, each from its opener to where it ends.
-
-    The parser marks the opener alone. Its quotation is after it, up to the end of the quotation or
-    the format's own closer (see `example_end`).
-    """
+    """Return where the parser saw examples, each from its opener to where it ends."""
     protocol = protocols().get(result.protocol)
     tools = {tool.name: tool for tool in result.tools}
     closers = () if protocol is None else protocol.envelope.closers_in_text(tools)
@@ -650,15 +615,10 @@ def iter_examples(problems: Iterable[Problem], raw: str, closers: Sequence[str])
 
 def parameter_names(tools: Iterable[ToolSpec]) -> set[str]:
     """Return the names of all parameters of the tools, of the outermost objects alone."""
-    names: set[str] = set()
-    for tool in tools:
-        schema = tool.schema
-        if not isinstance(schema, Mapping):
-            continue  # `true` is a schema, too
-        properties = schema.get("properties")
-        if isinstance(properties, Mapping):
-            names.update(properties)
-    return names
+    schemas = (tool.schema for tool in tools)
+    # `true` is a schema, too.
+    members = (schema.get("properties") for schema in schemas if isinstance(schema, Mapping))
+    return {name for some in members if isinstance(some, Mapping) for name in some}
 
 
 def find_own_result(text: str, *, after_call: bool) -> str:

@@ -42,7 +42,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 
 from ..arguments.rjson.damage import Refusal
 from ..core.types import (
@@ -86,17 +85,13 @@ _GUESSED_QUOTES = frozenset(("rjson.unescaped-quote", "rjson.missing-bracket"))
 
 
 class OpenBody:
-    """A body under way. Offsets are in raw: of its opener, and of its first character.
-
-    An opener may be there several times in a row. `opener` is then the first of them, and `head`
-    the last, which `opening` is about. literal: its text, where that was asked for.
-    """
+    """A body under way. Offsets are in raw: of its opener, and of its first character."""
 
     def __init__(self, opening: Opening, opener: int, start: int, scanner: Scanner) -> None:
         self.opening = opening
-        self.opener = opener
-        self.head = opener
-        self.literal: str | None = None
+        self.opener = opener  # of several in a row, the first
+        self.head = opener  # and the last, which `opening` is about
+        self.literal: str | None = None  # its text, where that was asked for
         self.start = start
         self.scanner = scanner
         self.delta: type[CallDelta | ReasoningDelta] = (
@@ -132,10 +127,8 @@ class BodyReader:
     # opening
 
     def begin(self, opening: Opening) -> None:
-        """Begin the part that opens at the beginning of the tail.
-
-        A call or reasoning opens a body. Markup is complete with its opener, and so is a call whose
-        opener says it is the whole call. The text before is a segment from here on.
+        """Begin the part that opens at the beginning of the tail. The text before is a segment from
+        here on.
         """
         feed, log = self._feed, self._log
         start = feed.base
@@ -179,10 +172,7 @@ class BodyReader:
                 log.message_end = start, literal
             elif log.turn_end is None and is_foreign(literal):
                 log.turn_end = start
-            if opening.text:
-                self._text.resume_as_text(opening.text)
-            else:
-                self._text.resume()
+            self._text.resume(opening.text)
         elif literal in THINK_TAGS:
             self.open = OpenBody(opening, start, end, reasoning_scanner(literal))
         else:
@@ -358,7 +348,7 @@ class BodyReader:
                 feed.base, feed.tail = body.start, "".join(body.pieces) + feed.tail
             self._move(body, 0)
             return False
-        row = _row_of(literal).match(feed.tail, at)
+        row = re.compile(rf"(?:{re.escape(literal)}\s*+)++").match(feed.tail, at)
         at = feed.tail.rfind(literal, at, row.end()) if row else at
         again = setting.protocol.envelope.open(feed.tail, at, final, setting.tools)
         if isinstance(again, Opening) and again.kind == "call" and again.end:
@@ -411,9 +401,7 @@ class BodyReader:
         if other is not None:
             unit, decoded = other
         elif not clean:
-            cut = self._turn_end_in(body, inner, decoded)
-            if cut is None and not body.opening.speculative:
-                cut = self._restart(body, inner, decoded)
+            cut = self._early_end(body, inner, decoded)
             if cut is not None:
                 after = cut
                 unit, decoded = self._decode(body, text[:cut], False, "implicit")
@@ -459,10 +447,13 @@ class BodyReader:
 
         return close
 
-    def _turn_end_in(self, body: OpenBody, text: str, decoded: Outcome) -> int | None:
-        # A token among what the codec dropped ends the turn; so may one in a body that it
-        # refused, and no call after it is executable. Returns its offset if a call ends there.
-        at = -1
+    def _early_end(self, body: OpenBody, text: str, decoded: Outcome) -> int | None:
+        # The offset at which a body ends that is not sound: with the turn, if it is whole then, or
+        # where the model began again. None for neither, or if the budget is spent.
+        #
+        # A token among what the codec dropped ends the turn; so may one in a body that it refused,
+        # and no call after it is executable.
+        at = find_token(text) if isinstance(decoded, Refusal) else -1
         for call in () if isinstance(decoded, Refusal) else decoded:
             for edit in call.edits:
                 # A token is three characters at least.
@@ -472,27 +463,20 @@ class BodyReader:
             if call.problems:
                 at = find_token(text)
                 break
-        if isinstance(decoded, Refusal):
-            at = find_token(text)
-        if at < 0:
-            return None
-        if self._log.turn_end is None:
-            self._log.turn_end = body.start + at
-        if not isinstance(decoded, Refusal):
-            return None
-        if not self._affords(body.start + at, body.start + len(text)):
-            return None
-        _, before = self._decode(body, text[:at], False, "implicit")
-        return at if _is_whole(before) else None
-
-    def _restart(self, body: OpenBody, text: str, decoded: Outcome) -> int | None:
-        # The offset in a body where the model began again: the next opener inside an unreadable
-        # body, or only by taking the opener for text between quotes that do not match. None if
-        # the body is sound, nothing opens in its doubtful part, or the budget is spent.
-        before = _doubtful_end(text, decoded)
-        if before <= 0:
-            return None
+        end = body.start + len(text)
+        if at >= 0:
+            if self._log.turn_end is None:
+                self._log.turn_end = body.start + at
+            if isinstance(decoded, Refusal) and self._affords(body.start + at, end):
+                _, so_far = self._decode(body, text[:at], False, "implicit")
+                if _is_whole(so_far):
+                    return at
+        # The next opener inside an unreadable body, or inside a part of it that is read only by
+        # taking the opener for text between quotes that do not match.
         setting, opening = self._setting, body.opening
+        before = _doubtful_end(text, decoded)
+        if opening.speculative or before <= 0:
+            return None
         envelope = (opening.owner or setting.protocol).envelope
         heads = envelope.restarts
         # Quotes are guessed in JSON only, which every format reads in the same way.
@@ -508,7 +492,7 @@ class BodyReader:
                     and inner.kind == "call"
                     and not envelope.opens_parameter(opening, inner, setting.tools)
                 ):
-                    if self._affords(body.start + at, body.start + len(text)):
+                    if self._affords(body.start + at, end):
                         return at
                     break
                 at = text.find(head, at + 1)
@@ -558,9 +542,7 @@ class BodyReader:
         elif isinstance(decoded, Refusal):
             # The body up to the end of the turn, or up to the next opener. If neither helps, the
             # whole text is one call that cannot be read.
-            cut = self._turn_end_in(body, text, decoded)
-            if cut is None and not body.opening.speculative:
-                cut = self._restart(body, text, decoded)
+            cut = self._early_end(body, text, decoded)
             if cut is not None:
                 (unit, decoded), after = self._decode(body, text[:cut], False, "implicit"), cut
             else:
@@ -588,38 +570,30 @@ class BodyReader:
         return (unit, without) if is_sound else None
 
     def _truncate_reasoning(self, body: OpenBody, text: str) -> bool:
-        # Models that forget the closing tag go on to call: calls at the very end of open
-        # reasoning are meant.
+        # Models that forget the closing tag go on to call: calls at the very end of open reasoning
+        # are meant. They must be good ones, with nothing after them: reasoning also speaks about
+        # calls. An opener that begins no such text may be inside a call, or close a section.
         setting = self._setting
         start, size = body.start, len(text)
-        cut = self._calls_at_end(text) if setting.recovers else None
+        cut: int | None = None
+        if setting.recovers:
+            heads = [m.start() for m in setting.tokens.finditer(text) if m["head"] in setting.heads]
+            options = replace(setting.options, recover=False, reasoning="none")
+            alone = Setting(setting.protocol, setting.specs, options)
+            for at in reversed(heads[-_LAST_CALLS:]):
+                result = self._read_alone(alone, text[at:])
+                if result.calls and not result.text.strip() and all(c.valid for c in result.calls):
+                    cut = at
         if cut is not None:
             message = "a call ends reasoning that was never closed"
             self._log.warn("call.after-open-reasoning", message, Span(start + cut, start + size))
-            if self._log.turn_end is None:
-                at = find_token(text[:cut])
-                self._log.turn_end = start + at if at >= 0 else None
+            token = find_token(text[:cut])
+            if self._log.turn_end is None and token >= 0:
+                self._log.turn_end = start + token
         end = size if cut is None else cut
         self._settle(body, text, end, end)
         self._end_reasoning(start, start + end, False)
         return cut is not None
-
-    def _calls_at_end(self, text: str) -> int | None:
-        # Of the calls at the very end of reasoning that was never closed. They must be good ones,
-        # with nothing after them: reasoning also speaks about calls. An opener that begins no such
-        # text may be inside a call, or close a section.
-        setting = self._setting
-        heads = [m.start() for m in setting.tokens.finditer(text) if m["head"] in setting.heads]
-        options = replace(setting.options, recover=False, reasoning="none")
-        alone = Setting(setting.protocol, setting.specs, options)
-        first: int | None = None
-
-        for start in reversed(heads[-_LAST_CALLS:]):
-            result = self._read_alone(alone, text[start:])
-            if result.calls and not result.text.strip() and all(c.valid for c in result.calls):
-                first = start
-
-        return first
 
     # from a finished body to its calls in the log
 
@@ -735,10 +709,8 @@ class BodyReader:
                 )
             elif len(span) == 0:
                 continue
-            elif piece.kind == "text":
-                log.message_text(span)
             else:
-                log.message_reasoning(span)
+                log.message_words(span, piece.kind == "text")
 
         log.markup(at, end)
         self._text.resume_after_call()
@@ -747,18 +719,15 @@ class BodyReader:
         # What only looked like a call is text: the tail begins with it again.
         feed, tools = self._feed, self._setting.tools
         envelope = (body.opening.owner or self._setting.protocol).envelope
-        self._text.remember().suspect(
-            body.opener, end, lambda text: envelope.in_value(body.opening, text, tools)
-        )
+
+        def in_value(text: str) -> bool:
+            return envelope.in_value(body.opening, text, tools)
+
+        self._text.remember().suspect = body.opener, end, in_value
         feed.tail = feed.text_of(Span(body.opener, end)) + feed.tail
         feed.base = body.opener
         self._log.retract(body.opener)
         self._text.resume_at_no_call()
-
-
-@lru_cache(maxsize=128)
-def _row_of(literal: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:{re.escape(literal)}\s*+)++")
 
 
 def _is_whole(decoded: Outcome) -> bool:

@@ -60,9 +60,7 @@ class Candidate:
 
 
 def detect(raw: RawLike, tools: ToolsLike = None) -> tuple[Candidate, ...]:
-    """Return the formats that find an attempt at a call in a text.
-
-    The likeliest comes first. The list is empty if none does.
+    """Return the formats that find an attempt at a call in a text, the likeliest first.
 
     Args:
         raw, tools: as for `parse`. Formats without delimiters of their own are recognised by the
@@ -141,15 +139,10 @@ def _candidate(
 
 def _worth(call: ToolCall) -> float:
     # 1 for a whole call that needed no repair.
-    if call.status == "truncated":
-        return _CUT_OFF
-    if call.status == "ok":
-        worth = _READ if call.valid else _BROKEN_SCHEMA
-    elif call.status == "unknown_tool":
-        worth = _UNKNOWN_TOOL
-    else:
-        return _UNREADABLE
-
+    if call.status not in ("ok", "unknown_tool"):
+        return _CUT_OFF if call.status == "truncated" else _UNREADABLE
+    known = _READ if call.valid else _BROKEN_SCHEMA
+    worth = known if call.status == "ok" else _UNKNOWN_TOOL
     penalty = _PER_REPAIR * len(call.edits)
     return max(worth - _OTHER_FORM * _in_other_form(call) - penalty, _UNREADABLE)
 

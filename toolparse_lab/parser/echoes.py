@@ -18,7 +18,7 @@
 # How it works
 # ------------
 # A model that quotes a mail quotes the tool calls in it too. So each call that could be executed
-# is looked for in the texts of users, tools and documents, both sides folded (see `folding`). What
+# is looked for in the texts of users, tools and documents, both sides folded (see `Folded`). What
 # is looked for is the call's own text: its name together with its arguments as the format writes
 # them. Arguments that a user said in prose are not that text.
 #
@@ -50,7 +50,7 @@ import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -175,9 +175,9 @@ class RequestText:
         # A user, a tool or a document said it, so a call in it is not the model's.
         return self.role not in _OURS
 
-    @property
-    def folded(self) -> Folded:
-        return folded(self.text)
+    def find(self, needle: str) -> Source | None:
+        span = folded(self.text).find(needle)
+        return None if span is None else Source(self.role, self.message, span)
 
 
 def request_texts(request: Any) -> tuple[RequestText, ...]:
@@ -218,46 +218,36 @@ def request_texts(request: Any) -> tuple[RequestText, ...]:
             # Items of the Responses API without a role are the model's, or results.
             role = "tool" if kind in _RESULTS else "user" if kind is None else "assistant"
         content = message.get("content", message.get("output"))
-        texts.append(RequestText(role, i, _joined(content)))
-    texts += [RequestText("document", i, _joined(d)) for i, d in enumerate(documents)]
+        texts.append(RequestText(role, i, "\n".join(_texts_in(content))))
+    texts += [RequestText("document", i, "\n".join(_texts_in(d))) for i, d in enumerate(documents)]
     return tuple(t for t in texts if t.text)
 
 
-def _joined(content: Any) -> str:
-    texts: list[str] = []
-    _collect(content, texts, 0)
-    return "\n".join(texts)
-
-
-def _collect(content: Any, texts: list[str], depth: int) -> None:
+def _texts_in(content: Any, depth: int = 0) -> Iterator[str]:
     # Images and similar parts have no text.
     if content is None or depth > MOST_NESTED:
         return
     if isinstance(content, str):
-        texts.append(content)
-    elif isinstance(content, (list, tuple)):
-        for part in content:
-            _collect(part, texts, depth + 1)
-    elif isinstance(content, Mapping):
+        yield content
+        return
+    if isinstance(content, Mapping):
         kind = content.get("type")
         if isinstance(kind, str) and kind.startswith(NO_TEXT):
             return
         parts = [content[k] for k in ("title", "text", "content", "output") if k in content]
-        if parts:
-            _collect(parts, texts, depth + 1)
-        else:
-            texts.append(_json_or_str(dict(content)))
-    else:
-        texts.append(_json_or_str(content))
-
-
-def _json_or_str(value: Any) -> str:
+        content = parts or dict(content)
+        depth += 1
+    if isinstance(content, (list, tuple)):
+        for part in content:
+            yield from _texts_in(part, depth + 1)
+        return
     try:
-        return write_canonical(value)
+        yield write_canonical(content)
     except (TypeError, ValueError, RecursionError):
+        text = ""
         with suppress(Exception):  # objects of somebody else's may do anything
-            return str(value)
-        return ""
+            text = str(content)
+        yield text
 
 
 _PASSES = 1024
@@ -332,7 +322,7 @@ class Echoes:
         if name not in self._named:
             self._left -= sum(len(text.text) for text in self._texts if text.foreign)
             self._named[name] = self._left < 0 or any(
-                name in text.folded.text for text in self._texts if text.foreign
+                name in folded(text.text).text for text in self._texts if text.foreign
             )
         return self._named[name]
 
@@ -347,9 +337,8 @@ class Echoes:
             self._left -= len(text.text)
             if self._left < 0:
                 return None, True
-            span = text.folded.find(own)
-            if span is not None:
-                place = Source(text.role, text.message, span)
+            place = text.find(own)
+            if place is not None:
                 break
         self._judged[own] = place
         return place, False
@@ -363,10 +352,8 @@ def echoes_of(request: Any, options: ParseOptions, raw_of: Callable[[Span], str]
 
 
 def judged(result: ParseResult, request: Any) -> ParseResult:
-    """Return a finished result with its calls judged by the request it answers.
-
-    For results that our parser did not make. Raises UnreadableInput for anything that is not a
-    request.
+    """Return a result that our parser did not make with its calls judged by the request that it
+    answers. Raises UnreadableInput for anything that is not a request.
     """
     raw = result.raw
     echoes = echoes_of(request, result.options, lambda span: span.of(raw)) if result.calls else None
@@ -430,19 +417,13 @@ def _places(value: str, texts: tuple[RequestText, ...]) -> tuple[Source, ...]:
     needle = fold(value)
     if not needle:
         return ()
-    whole = [_place(text, needle) for text in texts]
-    places = [p for p in whole if p is not None]
+    places = [place for text in texts if (place := text.find(needle)) is not None]
     words = [] if places else [fold(word) for word in value.split()[:_MOST_WORDS]]
     if len(words) > 1:
         places = [p for text in texts if (p := _longest_part(words, text)) is not None]
     foreign = {(t.role, t.message): t.foreign for t in texts}
     places.sort(key=lambda p: (-len(p.span), not foreign[p.role, p.message], p.message))
     return tuple(places[:_MOST_SOURCES])
-
-
-def _place(text: RequestText, needle: str) -> Source | None:
-    span = text.folded.find(needle)
-    return None if span is None else Source(text.role, text.message, span)
 
 
 def _longest_part(words: list[str], text: RequestText) -> Source | None:
@@ -453,7 +434,7 @@ def _longest_part(words: list[str], text: RequestText) -> Source | None:
     for end in range(1, len(words) + 1):
         while start < end:
             run = "".join(words[start:end])
-            place = _place(text, run) if run else None
+            place = text.find(run) if run else None
             if place is not None:
                 if len(run) > longest:
                     best, longest = place, len(run)

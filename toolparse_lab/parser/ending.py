@@ -20,8 +20,9 @@ calls that were lost on their way, and text that looks like a call."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html import unescape
+from itertools import islice
 from typing import TypeAlias
 
 from ..core.toolspec import ToolSpec
@@ -29,16 +30,7 @@ from ..core.types import ParseResult, Problem, Segment, Span, ToolCall, Withdraw
 from ..core.types.server import BESIDE_TEXT, ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED
 from ..core.types.spans import Severity
 from ..formats.registry import protocols
-from .attempt import (
-    Attempt,
-    CallSite,
-    Ranges,
-    call_sites,
-    find_attempt,
-    iter_examples,
-    merged,
-    parameter_names,
-)
+from .attempt import call_sites, find_attempt, iter_examples, merged, parameter_names
 from .echoes import as_draft
 from .state import Log, Setting
 
@@ -130,13 +122,11 @@ def _doubt_empty_calls(log: Log, raw: str, tools: tuple[ToolSpec, ...], read: Re
         _make_drafts(log, doubted, len(raw), BESIDE_TEXT, _BESIDE)
 
 
-def _make_drafts(log: Log, places: Iterable[int], at: int, code: str, message: str) -> None:
-    withdrawn: list[ToolCall] = []
+def _make_drafts(log: Log, places: Sequence[int], at: int, code: str, message: str) -> None:
     for i in places:
         log.calls[i] = as_draft(log.calls[i], code, message)
-        withdrawn.append(log.calls[i])
-    if withdrawn and not log.silent:
-        log.events.append(Withdrawn(Span(at, at), tuple(withdrawn)))
+    if places and not log.silent:
+        log.events.append(Withdrawn(Span(at, at), tuple([log.calls[i] for i in places])))
 
 
 # calls that were lost
@@ -220,7 +210,12 @@ def _look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator
     if not texts:
         return
     called = {call.name for call in log.calls if call.ok}
-    shown = _shown_in(log, raw, setting)
+    closers = setting.protocol.envelope.closers_in_text(setting.tools)
+    examples = iter_examples(log.problems, raw, closers)
+    shown = [(e.start, e.end) for e in islice(examples, _MOST_EXAMPLES)]
+    if (one_more := next(examples, None)) is not None:
+        shown.append((one_more.start, len(raw)))
+    shown = merged(shown)
     for begin, end in texts:
         text = raw[begin:end]
         quoted = [(max(a, begin) - begin, min(b, end) - begin)
@@ -228,7 +223,11 @@ def _look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator
         attempt = find_attempt(text, names, quoted, parameter_names(setting.specs))
         sites = call_sites(text, names)
         if attempt is not None:
-            name = _name_of(attempt, text, sites, names)
+            at = attempt.start
+            name = next((site.name for site in sites if site.start >= at), "")
+            if not name or attempt.code not in ("code", "markup"):
+                places = [(text.find(name, at), name) for name in names]
+                name = min((p for p in places if p[0] >= 0), default=(0, ""))[1]
             claim = f"this looks like a call of {name}" if name else "this looks like a call"
             reader = "no format reads one as it is written"
             if setting.protocol.id != "auto" and len(text) <= _LONGEST_TRIED:
@@ -236,7 +235,7 @@ def _look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator
                 formats = dict.fromkeys(repr(call.protocol) for call in calls if call.ok)
                 reader = f"protocol {' or '.join(formats)} reads one" if formats else reader
             message = f"{claim}, and no call was read here: {reader}"
-            place = Span(begin + attempt.start, begin + attempt.start + len(attempt.text))
+            place = Span(begin + at, begin + at + len(attempt.text))
             severity: Severity = "warning" if name in called else "error"
             yield Problem("scan", _LOOK_ALIKE, severity, message, "", place)
         for site in sites[:_MOST_MENTIONS]:
@@ -244,17 +243,6 @@ def _look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator
                 message = f"{site.name} is mentioned here with the sign of a call, and not called"
                 place = Span(begin + site.start, begin + site.end)
                 yield Problem("scan", _LOOK_ALIKE, "info", message, "", place)
-
-
-def _shown_in(log: Log, raw: str, setting: Setting) -> Ranges:
-    closers = setting.protocol.envelope.closers_in_text(setting.tools)
-    shown: Ranges = []
-    for example in iter_examples(log.problems, raw, closers):
-        if len(shown) >= _MOST_EXAMPLES:
-            shown.append((example.start, len(raw)))
-            break
-        shown.append((example.start, example.end))
-    return merged(shown)
 
 
 def _may_call(text: str, names: tuple[str, ...]) -> bool:
@@ -282,11 +270,3 @@ def _may_call(text: str, names: tuple[str, ...]) -> bool:
         or "[TOOL_CALL" in text
         or "Action Input:" in text
     )
-
-
-def _name_of(attempt: Attempt, text: str, sites: list[CallSite], names: tuple[str, ...]) -> str:
-    site = next((s for s in sites if s.start >= attempt.start), None)
-    if site is not None and attempt.code in ("code", "markup"):
-        return site.name
-    places = [(at, name) for name in names if (at := text.find(name, attempt.start)) >= 0]
-    return min(places, default=(0, ""))[1]

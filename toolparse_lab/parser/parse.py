@@ -23,20 +23,23 @@ from ..core.types import (
     ParseResult,
     RawLike,
     RequestLike,
-    ServerReading,
+    Segment,
     Span,
     TokenizerLike,
+    ToolCall,
 )
-from ..formats.base import Opening, Protocol
+from ..core.types.spans import make_segment
+from ..formats.base import Codec, Message, Opening, Protocol
 from ..formats.like import ProtocolLike
 from ..formats.registry import protocol_of
+from ..formats.scan import Close
 from .body import BodyReader
 from .echoes import echoes_of
-from .ending import finish, lost_by_response
-from .outside import is_outside_name
-from .state import Feed, Log, Setting, not_a_chunk, setting_of
+from .ending import OF_SERVER, finish, lost_by_response
+from .resolve import Body
+from .state import SHORTEST, Feed, Log, Setting, not_a_chunk, setting_of
 from .text import TextScanner
-from .whole import read_whole
+from .unclosed import find_turn_end
 
 
 # How it works
@@ -68,11 +71,10 @@ from .whole import read_whole
 # from a bounded end of the tail; a long tail is looked at only when it has grown (see `state`), and
 # going back has a budget (see `body`).
 class StreamParser:
-    """One text under one protocol.
+    """One text under one protocol: feed it chunks of any size, then close it.
 
-    Feed it chunks of any size, then close it.
-
-    silent: it makes no events. inner: the text is a part of another one that is being read.
+    setting: may be that of many parsers. silent: it makes no events. inner: the text is a part of
+    another one that is being read.
     """
 
     def __init__(
@@ -83,7 +85,6 @@ class StreamParser:
         request: Any = None,
         inner: bool = False,
     ) -> None:
-        """Begin a text under `setting`, which many parsers may share. request: the request."""
         self._setting = setting
         self._inner = inner
         self.protocol = setting.protocol
@@ -122,11 +123,8 @@ class StreamParser:
         return self.last_events() if self._log.events else ()
 
     def close(self) -> ParseResult:
-        """Return the result.
-
-        The text held back becomes text, an open call is truncated.
-
-        A second call returns the same result.
+        """Return the result, the same each time. What was held back becomes text, an open call is
+        truncated.
         """
         if self._result is not None:
             return self._result
@@ -140,34 +138,19 @@ class StreamParser:
         if log.texts or log.thought_end is not None or not log.calls:
             finish(log, raw, setting, None if self._inner else self._read_inner)
         self._result = ParseResult(
-            raw=raw,
-            protocol=self.protocol.id,
-            options=self.options,
-            segments=tuple(log.segments),
-            calls=tuple(log.calls),
-            problems=tuple(log.problems),
-            tools=setting.specs,
-        )
+            raw, self.protocol.id, self.options, tuple(log.segments), tuple(log.calls),
+            tuple(log.problems), setting.specs,
+        )  # fmt: skip
         return self._result
 
     def last_events(self) -> tuple[Event, ...]:
-        """Return the events that closing settled.
-
-        Empty before `close` and when read a second time.
-
-        A stream is the result of `feed`, and then this.
-        """
+        """Return the events that closing settled: none before it, and none a second time."""
         events = tuple(self._log.events)
         self._log.events.clear()
         return events
 
     def text_of(self, span: Span) -> str:
-        """Return the characters of a span of the text fed so far, whatever the number of chunks
-        before it.
-
-        The spans of events and of the result's segments are such spans. Raw itself is joined only
-        at the end.
-        """
+        """Return the characters of a span of the text fed so far, such as an event's."""
         return self._feed.text_of(span)
 
     def _read_inner(self, text: str, protocol: str) -> ParseResult:
@@ -276,10 +259,7 @@ def parse_text(
     *,
     request: RequestLike | None = None,
 ) -> ParseResult:
-    """`parse` of a text known to be the model's own.
-
-    Unlike `parse` it never takes the text for a response, even if it looks like one.
-    """
+    """`parse` of a text known to be the model's own, even if it looks like a response."""
     return Reader(protocol, tools, options).parse(raw, request)
 
 
@@ -343,10 +323,7 @@ def _misplaced_error(function: str, misplaced: Mapping[str, object]) -> Exceptio
 
 
 class Reader:
-    """`parse_text` and `stream` for any number of texts.
-
-    All that does not depend on the text is looked at once, when the reader is made.
-    """
+    """`parse_text` and `stream` for any number of texts, all else looked at once."""
 
     def __init__(
         self,
@@ -362,7 +339,8 @@ class Reader:
             from ..formats.auto import AUTO  # start-up time: not every program reads every format
 
             protocol = AUTO
-        elif not isinstance(protocol, (str, Protocol)) or is_outside_name(protocol):
+        elif ":" in protocol if isinstance(protocol, str) else not isinstance(protocol, Protocol):
+            # Somebody else's: an object, a factory, or the name of a reader as `vllm:hermes`.
             from .foreign.protocol import ForeignProtocol, adapt  # start-up time: rare
 
             adapted = adapt(protocol)
@@ -377,11 +355,7 @@ class Reader:
         self._parser = partial(StreamParser, self._setting)
 
     def parse(self, raw: str, request: Any = None) -> ParseResult:
-        """Return the result of a text known to be the model's own, whatever it looks like: a model
-        may write a stream. request: the request, as for `parse`.
-
-        Raises UnreadableInput for anything that is not a str.
-        """
+        """Return what `parse_text` returns. Raises UnreadableInput for anything but a str."""
         if not isinstance(raw, str):
             raise UnreadableInput(
                 "raw is the text of one answer", got=type(raw).__name__, expected="str"
@@ -395,8 +369,119 @@ class Reader:
         return parser.close()
 
     def stream(self, request: Any = None) -> StreamParser | ForeignParser:
-        """Return a push parser for one text. request: the request, as for `parse`."""
+        """Return a push parser for one text."""
         return self._parser(request=request)
+
+
+# The usual answer read in one look: plain words at most, then calls in their own format.
+#
+# Of a whole answer of nothing but plain words, openers, bodies that their scanner closes at once,
+# and line breaks between them, `StreamParser` decides the same whatever it is asked, so that the
+# parts which only wait, quote, hold back and recover need not be made. At the first thing that is
+# not of this kind the answer is left to it. The laws that compare a parse with every way to stream
+# it hold the two to one answer.
+
+_LONGEST = 4000  # characters: a longer answer is read in blocks
+# Words that nothing in any format begins with, and that quote nothing.
+_WORDS = re.compile(r"[^\W\d][\w ,.!?\n]*\n", re.ASCII)
+
+
+def read_whole(setting: Setting, raw: str, request: Any) -> ParseResult | None:
+    """Return the result of a plain answer, None for one that has to be parsed."""
+    if len(raw) > _LONGEST or not raw.isascii() or setting.options.reasoning == "prefilled":
+        return None
+    protocol, resolver, tools = setting.protocol, setting.resolver, setting.tools
+    envelope = protocol.envelope
+    at = _first_opener(setting, raw)
+    if at is None or (at and not _is_plain(setting, raw[:at])):
+        return None
+    if setting.speculates and (
+        envelope.speculates(raw) is not None or envelope.resumes(raw, tools) is not None
+    ):
+        return None
+    echoes = None if request is None else echoes_of(request, setting.options, lambda s: s.of(raw))
+    segments: list[Segment] = [make_segment("text", Span(0, at))] if at else []
+    calls: list[ToolCall] = []
+    size = len(raw)
+    while True:
+        opening = envelope.open(raw, at, False, tools)
+        if not isinstance(opening, Opening) or opening.kind != "call" or _is_odd(opening, setting):
+            return None
+        start = at + opening.end
+        rest = raw[start:]
+        close = envelope.scanner(opening, tools).scan(rest, False)
+        if (
+            not isinstance(close, Close)
+            or close.kind != "closer"
+            or close.hidden is not None
+            or close.reached > close.end
+            or close.name is not None
+        ):
+            return None
+        owner = opening.owner.id if opening.owner else ""
+        body = Body(rest[: close.start], start, at, True, "closer", owner)
+        reading = resolver.reading(opening, True)
+        if close.value is not None:
+            reading.strict_value = body.text, close.value[0]
+        decoded = resolver.decode(body, reading)
+        if type(decoded) is not tuple or isinstance(decoded, Message) or len(decoded) != 1:
+            return None
+        if decoded[0].edits:
+            return None
+        end = start + close.end
+        segment = make_segment("call", Span(at, end), Span(start, start + close.start), True)
+        found = resolver.calls(decoded, body, segment, len(segments), len(calls))
+        if echoes is not None:
+            found = echoes.judge(found)
+        segments.append(segment)
+        calls += found
+        after = end + 1 if raw[end : end + 1] == "\n" else end
+        if after == size:
+            break
+        if raw[after] != "<" or after == end:
+            return None
+        segments.append(make_segment("text", Span(end, after)))
+        at = after
+    if after > end:
+        segments.append(make_segment("text", Span(end, after)))
+    # Calls without arguments may be a server's, whose text says more.
+    is_server = protocol.id == "auto" or protocol.id in OF_SERVER
+    if is_server and any(call.arguments_json == "{}" for call in calls):
+        return None
+    return ParseResult(
+        raw, protocol.id, setting.options, tuple(segments), tuple(calls), (), setting.specs
+    )
+
+
+def _first_opener(setting: Setting, raw: str) -> int | None:
+    # Where the first thing is that means something and is no line break.
+    search, starts = setting.tokens.search, setting.line_starts
+    pos = 0
+    while token := search(raw, pos):
+        pos = token.end()
+        if token.lastgroup == "head":
+            at = token.start()
+            return at if raw[at] == "<" else None
+        if token.lastgroup != "line" or raw[pos : pos + 1] in starts:
+            return None
+    return None
+
+
+def _is_plain(setting: Setting, words: str) -> bool:
+    # What the engine asks of text before a call, for text in which nothing can be quoted.
+    if words[0] in setting.line_starts or not _WORDS.fullmatch(words) or words[-2:-1] == " ":
+        return False
+    if find_turn_end(words, "", True, False) is not None:
+        return False
+    closers = setting.closers if len(words) >= SHORTEST else None
+    return closers is None or closers.search(words) is None
+
+
+def _is_odd(opening: Opening, setting: Setting) -> bool:
+    if opening.name or opening.whole or opening.speculative or opening.lone or not opening.end:
+        return True
+    codec = (opening.owner or setting.protocol).codec
+    return type(codec).plain_call is not Codec.plain_call  # read in a short way of its own
 
 
 # Responses of clients, from which the text has to be taken first.
@@ -445,7 +530,14 @@ def _parse_answer(
     if server is None:
         return parse_text(answer.raw, reader, tools, options, request=request)
     result = None
-    if _holds_more(answer, server, protocol):
+    # The content may say more than the server's own calls: the reader is that of a text, or none of
+    # the calls has arguments.
+    holds_more = bool(answer.native and server.calls and answer.content.strip()) and (
+        all(call.arguments.strip() in ("", "{}") for call in server.calls)
+        if protocol == "auto"
+        else not (isinstance(protocol, str) and protocol_of(protocol).id == "openai_json")
+    )
+    if holds_more:
         of_text = parse_text(answer.content, protocol, tools, options, request=request)
         if any(call.readable for call in of_text.calls):
             result, server = of_text, replace(server, independent=True)
@@ -461,13 +553,3 @@ def _parse_answer(
         called=bool(server.calls),
     )
     return result.with_tokens(answer.tokens and answer.tokens.of_text(result.raw))
-
-
-def _holds_more(answer: Captured, server: ServerReading, protocol: Any) -> bool:
-    # The content may say more than the server's own calls: the reader is that of a text, or none
-    # of the calls has arguments.
-    if not answer.native or not server.calls or not answer.content.strip():
-        return False
-    if protocol != "auto":
-        return not (isinstance(protocol, str) and protocol_of(protocol).id == "openai_json")
-    return all(call.arguments.strip() in ("", "{}") for call in server.calls)

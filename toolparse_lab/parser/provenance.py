@@ -27,7 +27,7 @@ from ..arguments.rjson.repair import read_damaged
 from ..arguments.schema.scalars import SPACE
 from ..core.types import Origin, Span, Step
 from ..core.values import Value, escape_token
-from ..formats.base import Decoded, Places
+from ..formats.base import Decoded
 
 Table: TypeAlias = dict[str, Origin]
 """JSON Pointer -> origin"""
@@ -36,10 +36,8 @@ Table: TypeAlias = dict[str, Origin]
 def trace_origins(
     d: Decoded, steps: tuple[Step, ...], start: int, body: str
 ) -> tuple[Table, tuple[Span | None, ...]]:
-    """Trace every value through the steps.
-
-    Returns a table, JSON Pointer into the final arguments -> origin in raw, for every value,
-    containers included. And for each step the span of the value it changed, as it was when the step
+    """Return a table, JSON Pointer into the final arguments -> origin in raw, for every value,
+    containers included; and for each step the span of the value it changed, as it was when the step
     was made. d: the call as the codec read it, from `body`, which begins at offset `start` in raw.
     """
     root = _Place()
@@ -69,29 +67,23 @@ def trace_table(d: Decoded, steps: tuple[Step, ...], start: int, body: str) -> T
     return trace_origins(d, steps, start, body)[0]
 
 
-def find_step_spans(
-    d: Decoded, steps: tuple[Step, ...], start: int, body: str
-) -> tuple[Span | None, ...]:
-    # The spans of `trace_origins` alone, much cheaper where no step moves a value.
-    if any(step.rule in _MOVES for step in steps):
-        return trace_origins(d, steps, start, body)[1]
-    return tuple(_spans_at(d.places(), start, [step.path for step in steps]))
-
-
 def find_spans(
-    d: Decoded, steps: tuple[Step, ...], start: int, body: str, paths: Iterable[str]
-) -> list[Span | None]:
-    # As `find_step_spans`, for paths into the final arguments.
+    d: Decoded,
+    steps: tuple[Step, ...],
+    start: int,
+    body: str,
+    paths: Iterable[str] | None = None,
+) -> tuple[Span | None, ...]:
+    # Those of `trace_origins` for its steps, or for paths into the final arguments, much cheaper
+    # where no step moves a value. None without a place, such as of a member the model left out.
     if any(step.rule in _MOVES for step in steps):
-        table = trace_origins(d, steps, start, body)[0]
-        return [table[p].span if p in table else None for p in paths]
-    return _spans_at(d.places(), start, paths)
-
-
-def _spans_at(places: Places, start: int, paths: Iterable[str]) -> list[Span | None]:
-    # None for a path without a place, such as that of a member the model left out.
-    found = map(places.get, paths)
-    return [None if place is None else Span(start + place[0], start + place[1]) for place in found]
+        table, spans = trace_origins(d, steps, start, body)
+        if paths is None:
+            return spans
+        return tuple(table[path].span if path in table else None for path in paths)
+    places = d.places()
+    found = map(places.get, [step.path for step in steps] if paths is None else paths)
+    return tuple(place and Span(start + place[0], start + place[1]) for place in found)
 
 
 class _Place:
@@ -109,25 +101,20 @@ class _Place:
     def put(self, path: str, origin: Origin) -> None:
         node = self
         for token in path.split("/")[1:]:
-            child = node.below.get(token)
-            if child is None:
-                child = node.below[token] = _Place()
-            node = child
+            if token not in node.below:
+                node.below[token] = _Place()
+            node = node.below[token]
         node.origin = origin
 
     def table(self) -> Table:
         # A stack of our own: arguments may nest deeper than Python recurses.
         out: Table = {}
         stack: list[tuple[str, _Place]] = [("", self)]
-
         while stack:
             path, node = stack.pop()
             if node.origin is not None:
                 out[path] = node.origin
-            stack.extend(
-                (f"{path}/{token}", below) for token, below in reversed(node.below.items())
-            )
-
+            stack += ((f"{path}/{token}", at) for token, at in reversed(node.below.items()))
         return out
 
 
@@ -165,14 +152,14 @@ class _Text:
 
 
 def _wrap(step: Step, source: Origin, below: Table, text: _Text) -> Table:
-    return {"/0": source, **{"/0" + rel: o for rel, o in below.items()}}
+    return {"/0" + rel: o for rel, o in {"": source, **below}.items()}
 
 
 def _item_list(step: Step, source: Origin, below: Table, text: _Text) -> Table:
     # The one member `item` takes its object's place, as a list of one item unless it is a list.
-    if not isinstance(step.before["item"], list):
-        return {"/0" + rel.removeprefix("/item"): o for rel, o in below.items()}
-    return _hoist(step, source, below, text)
+    if isinstance(step.before["item"], list):
+        return _hoist(step, source, below, text)
+    return {"/0" + rel.removeprefix("/item"): o for rel, o in below.items()}
 
 
 def _hoist(step: Step, source: Origin, below: Table, text: _Text) -> Table:
@@ -181,10 +168,8 @@ def _hoist(step: Step, source: Origin, below: Table, text: _Text) -> Table:
 
 
 def _numeric_keys(step: Step, source: Origin, below: Table, text: _Text) -> Table:
-    out: Table = {}
-    for i, key in enumerate(sorted(step.before, key=int)):
-        out |= _moved(below, "/" + key, f"/{i}")
-    return out
+    moved = (_moved(below, f"/{k}", f"/{i}") for i, k in enumerate(sorted(step.before, key=int)))
+    return {path: origin for table in moved for path, origin in table.items()}
 
 
 def _moved(below: Table, source: str, target: str) -> Table:
@@ -235,14 +220,10 @@ def _json(step: Step, source: Origin, below: Table, text: _Text) -> Table:
         _, edits = read_damaged(inner, closed=True, numbers_end=False, prose=True, max_depth=1000)
     except Refusal:
         return {}
-
     back = EditMap(edits)
-    out: Table = {}
-    places = find_places(apply_edits(inner, edits))
-    for path, (a, b) in places.values.items():
-        start, end = back.raw_span(a, b)
-        out[path] = text.part(base + start, base + end)
-    return out
+    places = find_places(apply_edits(inner, edits)).values
+    spans = {path: back.raw_span(a, b) for path, (a, b) in places.items()}
+    return {path: text.part(base + a, base + b) for path, (a, b) in spans.items()}
 
 
 # Rules that are not here leave every value where it was.

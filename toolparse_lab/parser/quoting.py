@@ -63,6 +63,7 @@ _ADJACENT = re.compile(
 MARKS = frozenset("\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e ")
 """characters after which a line break, and then an opener, may be a quotation all the same"""
 
+# A mark or a backtick may end a quotation; an apostrophe inside a word does not.
 _CLOSES = re.compile("[\"`\u201d\u201c\u00bb\u300d\u300f]|(?<!\\w)['\u2019]|['\u2019](?!\\w)")
 _SIGN = re.compile("[\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e]")
 # An apostrophe is no mark; one that stands right before markup is.
@@ -86,10 +87,6 @@ _EXAMPLE = re.compile(
     r"|\u0e15\u0e31\u0e27\u0e2d\u0e22\u0e48\u0e32\u0e07",
     re.IGNORECASE,
 )
-
-
-def is_quoted(before: str, line_head: str) -> bool:
-    return bool(sign_of(before, line_head))
 
 
 def sign_of(before: str, line_head: str) -> Literal["", "line", "marks"]:
@@ -130,11 +127,6 @@ def _is_in_marks(before: str) -> bool:
     return depth > 0
 
 
-def closes_marks(text: str) -> bool:
-    # A mark or a backtick may end a quotation; an apostrophe inside a word does not.
-    return _CLOSES.search(text) is not None
-
-
 def goes_on_lazily(before: str) -> bool:
     # Whether a line before is quoted, and it and those after it look like calls, as in "> f(1)".
     # As in Markdown, the next line may then be a part of the quotation without its sign.
@@ -155,7 +147,7 @@ def is_example(before: str) -> bool:
 
 
 def is_indented(line: str) -> bool:
-    return bool(_INDENTED_LINE.match(line))
+    return _INDENTED_LINE.match(line) is not None
 
 
 def introduces_block(before: str, whole: bool) -> bool | None:
@@ -221,11 +213,6 @@ class Quoting:
         """True if something before this place may make an example of an opener here."""
         return bool(self.fence or self.ticks or (self.shown is not None and self.shown.end))
 
-    @property
-    def lone_fence(self) -> bool:
-        """In a fence with nothing visible before it, nor in it so far."""
-        return self._lone == _INSIDE
-
     # what the text scanner reports
 
     def word(self) -> None:
@@ -239,7 +226,7 @@ class Quoting:
         """A line break was read, which ends at an offset in raw."""
         # Inline code goes on over a line break, but as in Markdown never over a blank line: an
         # unmatched backtick must not hide the calls of all later lines.
-        if self.blank and self.ticks and not self.in_code(end):
+        if self.blank and self.ticks and not self._in_code(end):
             self.ticks = 0
         self.blank = True
         self.line_at = end
@@ -253,19 +240,15 @@ class Quoting:
         self._lone = _NOT
 
     def backticks(self, run: int, at: int) -> None:
-        """A run of `run` backticks was read at an offset in raw.
-
-        A run of at least three at the beginning of a line opens a fence, and one at least as long
-        closes it. Within a line, runs of the same length open and close inline code. One inside
-        inline code that was looked through does neither.
-        """
+        """A run of `run` backticks was read at an offset in raw."""
         begin, end, closed = self._quote
+        ends_code = False
         if closed and begin <= at <= end:
-            if at == end:
-                self._end_code(run, at)
+            # Inside inline code that was looked through it is nothing.
+            ends_code = at == end
         elif self.fence:
-            # Backticks on the fence's own line: it was inline code. Else a run that is long enough
-            # closes the fence, at the beginning of a line.
+            # Backticks on the fence's own line: it was inline code. Else a run that is at least as
+            # long closes the fence, at the beginning of a line.
             if self._fence_line or (self.blank and run >= max(3, self.fence)):
                 self.fence = 0
                 self._lone = _NOT
@@ -276,29 +259,27 @@ class Quoting:
             self._lone = _NOT if self.spoken else _FENCE_LINE
         elif not self.ticks:
             self.ticks = run
-        elif self.ticks == run:
-            self._end_code(run, at)
-
+        else:
+            ends_code = self.ticks == run
+        if ends_code:
+            self.ticks = 0
+            if run >= 3:
+                self.block_end = at + run
         self.word()
-
-    def _end_code(self, run: int, at: int) -> None:
-        self.ticks = 0
-        if run >= 3:
-            self.block_end = at + run
 
     # an opener, or a call outside its format, at tail[at]
 
     def unless_quoted(
         self, tail: str, at: int, opening: Opening, final: bool
     ) -> Opening | NeedMore | None:
-        """Return the opener unless it is an example, which is noted: in a fence, in inline code, or
-        quoted by other signs. NEED_MORE where the inline code around it may still be closed.
+        """Return the opener unless it is an example, which is noted. NEED_MORE where the inline
+        code around it may still be closed.
         """
         if self.fence:
             if opening.kind != "call":
                 return opening
             # An example in a code fence is no call; but a fence may be all that the model says.
-            if self.lone_fence:
+            if self._lone == _INSIDE:
                 return replace(opening, speculative=True)
             self.note_example(at, opening, _IN_CODE)
             return None
@@ -322,7 +303,7 @@ class Quoting:
 
     def shows(self, tail: str, at: int, end: int, closed: bool) -> bool:
         """Return True for calls outside their format, tail[at:end], that are an example, which is
-        noted. closed: they are in inline code.
+        noted. closed: in inline code.
         """
         if self._shown_goes_on(at):
             alone = self.shown is not None and self.shown.alone
@@ -351,13 +332,11 @@ class Quoting:
             self._log.problems.append(problem)
 
     def _shown_goes_on(self, at: int, markup: int = 0) -> bool:
-        shown = self.shown
-        return shown is not None and shown.goes_on(
-            self._feed.base + at, self._log.text_start, markup
-        )
+        here, start = self._feed.base + at, self._log.text_start
+        return self.shown is not None and self.shown.goes_on(here, start, markup)
 
-    def in_code(self, at: int) -> bool:
-        """Return True if an offset in raw is known to be in inline code."""
+    def _in_code(self, at: int) -> bool:
+        # An offset in raw is known to be in inline code.
         begin, end, closed = self._quote
         return closed and begin <= at < end
 
@@ -368,7 +347,7 @@ class Quoting:
         """
         base = self._feed.base
         here = base + at
-        if not self.ticks and not self.in_code(here):
+        if not self.ticks and not self._in_code(here):
             return False
         begin, end, closed = self._quote
         if begin <= here < end:
@@ -448,9 +427,7 @@ class Quoting:
         return answer
 
     def before(self, at: int) -> str:
-        """Return the text before tail[at] as far as it tells of quotation, nothing of an earlier
-        call.
-        """
+        # The text before tail[at] as far as it tells of quotation, nothing of an earlier call.
         here = self._feed.base + at
         return self._feed.text_of(Span(max(self._log.text_start, here - WINDOW), here))
 
@@ -535,7 +512,7 @@ class Shown:
             return True
         text = text_of(Span(self.end, at + markup))
         # The mark right after an opener ends the quotation of a name.
-        if opening is None or closes_marks(text[: min(1, size)]):
+        if opening is None or _CLOSES.search(text[: min(1, size)]):
             return False
         # Right after the opener, as a block's first function after the block's opener.
         if not opening.whole and self._is_inner(text[:size]):
@@ -549,8 +526,8 @@ class Shown:
         closers = self._setting.closers
         rest = closers.sub("", gap) if closers is not None else gap
         if _SEPARATORS.match(rest):
-            return not self.alone or not _BLANK_LINE.search(gap)
-        return not self.alone and not _BLANK_LINE.search(gap) and not closes_marks(gap)
+            return not (self.alone and _BLANK_LINE.search(gap))
+        return not (self.alone or _BLANK_LINE.search(gap) or _CLOSES.search(gap))
 
     def body_end(self, until: int) -> int:
         """Return the offset after the body of the last opener, 0 if it is open at `until`."""

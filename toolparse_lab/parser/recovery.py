@@ -34,7 +34,7 @@ from typing import Literal
 
 from ..arguments.rjson.damage import Refusal
 from ..core.types import Problem, Segment, Span, ToolCall
-from ..formats.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading
+from ..formats.base import NEED_MORE, Decoded, NeedMore, Opening, Reading
 from ..formats.json.call import (
     ARGUMENT_KEYS,
     CALL_HEAD,
@@ -54,35 +54,8 @@ _AFTER_NAME = r"[ \t]{0,16}+\r?\n[ \t]{0,16}+"
 _AFTER_NAME_SO_FAR = re.compile(r"[ \t]{0,16}+\r?(?:\n[ \t]{0,16}+)?\Z")
 
 
-@dataclass(frozen=True, slots=True)
 class NameHeads:
-    """The heads of calls that are a tool's name on a line of its own, the arguments on the next."""
-
-    names: tuple[str, ...]
-    pattern: re.Pattern[str]
-    starts: frozenset[str]
-    longest: int
-
-    def match(self, text: str, at: int, final: bool) -> re.Match[str] | NeedMore | None:
-        head = self.pattern.match(text, at)
-        if head is not None or final or len(text) - at > self.longest:
-            return head
-        rest = text[at:]
-        word = rest.split(None, 1)[0]
-        name = _longer(self.names, word)
-        is_whole = name == word and _AFTER_NAME_SO_FAR.match(rest, len(word))
-        return NEED_MORE if name and (word == rest or is_whole) else None
-
-
-def _longer(names: tuple[str, ...], beginning: str) -> str:
-    # The first of sorted names with this beginning, '' for none.
-    place = bisect_left(names, beginning)
-    return names[place] if place < len(names) and names[place].startswith(beginning) else ""
-
-
-@lru_cache(maxsize=64)
-def name_heads(names: tuple[str, ...]) -> NameHeads:
-    r"""Return the heads of calls of tools with these names.
+    r"""The heads of calls that are a tool's name on a line of its own, the arguments on the next.
 
     >>> heads = name_heads(("get_tide",))
     >>> heads.match('get_tide\n{"port": 1}', 0, True).end()
@@ -90,10 +63,32 @@ def name_heads(names: tuple[str, ...]) -> NameHeads:
     >>> heads.match("get_tide now", 0, True) is None
     True
     """
-    words = tuple(sorted(name for name in names if name and not name[0].isspace()))
-    pattern = re.compile(rf"(?P<name>{longest_of(words)}){_AFTER_NAME}(?=\{{)")
-    longest = max(map(len, words), default=0) + 36
-    return NameHeads(words, pattern, frozenset(name[0] for name in words), longest)
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        words = tuple(sorted(name for name in names if name and not name[0].isspace()))
+        self._names = words
+        self._pattern = re.compile(rf"(?P<name>{longest_of(words)}){_AFTER_NAME}(?=\{{)")
+        self._longest = max(map(len, words), default=0) + 36
+        self.starts = frozenset(name[0] for name in words)
+
+    def match(self, text: str, at: int, final: bool) -> re.Match[str] | NeedMore | None:
+        head = self._pattern.match(text, at)
+        if head is not None or final or len(text) - at > self._longest:
+            return head
+        rest = text[at:]
+        word = rest.split(None, 1)[0]
+        name = _longer(self._names, word)
+        is_whole = name == word and _AFTER_NAME_SO_FAR.match(rest, len(word))
+        return NEED_MORE if name and (word == rest or is_whole) else None
+
+
+name_heads = lru_cache(maxsize=64)(NameHeads)
+
+
+def _longer(names: tuple[str, ...], beginning: str) -> str:
+    # The first of sorted names with this beginning, '' for none.
+    place = bisect_left(names, beginning)
+    return names[place] if place < len(names) and names[place].startswith(beginning) else ""
 
 
 _FENCE_LINE = (
@@ -109,7 +104,6 @@ _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\
 _INNER_SO_FAR = re.compile(
     rf"{_FENCE_LINE}`{{1,}}+[ \t]{{0,8}}[a-zA-Z0-9_]{{0,12}}[ \t]{{0,8}}\r?\Z"
 )
-_TICKS = re.compile(r"`*+")
 _OUTER_END = re.compile(r"\s{0,16}+(?P<ticks>`*+)")
 _ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*(?:[{{"']|null\b)""")
 _SPACE = re.compile(r"\s*")
@@ -135,9 +129,8 @@ _BARE = Opening(0)
 CONFIDENCE = 0.8  # of a recovered call; one in its own format has 1.0
 
 
-def _run_of(text: str) -> str:
-    match = _TICKS.match(text)
-    return match[0] if match else ""
+def _ticks(text: str) -> int:
+    return len(text) - len(text.lstrip("`"))
 
 
 def _ends_answer(text: str, run: int) -> bool | None:
@@ -172,12 +165,11 @@ class Held:
 class _Candidate:
     """Text that is held back while its brackets are counted. quotes: they begin and end strings."""
 
-    def __init__(
-        self, protocol: Protocol, resolver: Resolver, heads: tuple[str, ...], quotes: str
-    ) -> None:
+    def __init__(self, resolver: Resolver, heads: tuple[str, ...], quotes: str) -> None:
         self._resolver = resolver
         self._heads = heads  # the beginnings of the protocol's own openers
-        self._closers = tuple(filter(None, map(str.strip, protocol.envelope.closers)))
+        closers = resolver.protocol.envelope.closers
+        self._closers = tuple(filter(None, map(str.strip, closers)))
         self._quotes = quotes
         self._cut = 0  # candidates that the end of the text cut off
         self._begin(-1, 0)
@@ -227,16 +219,15 @@ class Recovery(_Candidate):
 
     def __init__(
         self,
-        protocol: Protocol,
         resolver: Resolver,
         heads: tuple[str, ...],
         names: NameHeads,
         python_starts: frozenset[str],
     ) -> None:
-        super().__init__(protocol, resolver, heads, '"')
+        super().__init__(resolver, heads, '"')
         self._names = names
         self._python_starts = python_starts
-        self.python = CallLines(protocol, resolver, heads)
+        self.python = CallLines(resolver, heads)
         self._is_named = False  # the candidate's first key is a tool's name
         self._space = 0  # after the white space that was passed
 
@@ -267,9 +258,8 @@ class Recovery(_Candidate):
     def fenced(
         self, text: str, run: int, final: bool, at: int, first: bool
     ) -> Held | NeedMore | None:
-        """Judge a code fence that may contain nothing but a known tool's call.
-
-        text: the tail from the fence on, which is a run of `run` backticks. The rest: see `alone`.
+        """Judge a code fence, of `run` backticks, that may contain nothing but a known tool's call.
+        The arguments are those of `alone`.
         """
         outcome = self._fenced_value(text, run, final, at)
         if outcome is None and self._python_starts:
@@ -280,7 +270,7 @@ class Recovery(_Candidate):
         # An answer that is one span of code, or one string, as a whole.
         if text[0] != "`":
             return self.python.quoted(text, final, at)
-        run = len(_run_of(text))
+        run = _ticks(text)
         if run > 2 or run == len(text):
             return NEED_MORE if run <= 2 and not final else None
         end = text.find("`", run)
@@ -298,14 +288,11 @@ class Recovery(_Candidate):
         return replace(outcome, end=end + run)
 
     def bare(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
-        """Judge a value that stands alone on its lines, up to their end, an opener or a stray
-        closer. Several values in a row are judged as one.
+        """Judge a value that is alone on its lines, up to their end, an opener or a stray closer;
+        several values in a row as one. The arguments are those of `alone`.
 
-        text: the tail from the value on. at: its offset in raw. final: no more text will come.
-        first: the answer begins with it, so that its opener may have stood in the prompt. Elsewhere
-        a stray closer says that something is wrong, and there is no call.
-
-        What is no call is text up to `Held.end`.
+        first: its opener may be in the prompt. Elsewhere a stray closer says that something is
+        wrong, and there is no call. What is no call is text up to `Held.end`.
         """
         if self._at != at:
             head = self._head(text, 0, final)
@@ -341,10 +328,7 @@ class Recovery(_Candidate):
         return self._judge(text, 0, end, close, at)
 
     def named(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
-        """Judge a known tool's name alone on a line, with one object behind it on the next.
-
-        The arguments are as those of `bare`.
-        """
+        """Judge a known tool's name alone on a line, with one object on the next."""
         head = self._names.match(text, 0, final)
         if not isinstance(head, re.Match):
             return head
@@ -409,12 +393,12 @@ class Recovery(_Candidate):
                 return NEED_MORE
             return replace(self._judge(text, lead, end, after + len(ticks), at), closed=False)
         # The inner fence has to close, the outer one may stay open.
-        inner = len(_run_of(fence["inner"]))
-        if len(_run_of(text[after : after + inner])) < inner:
+        inner = _ticks(fence["inner"])
+        if _ticks(text[after : after + inner]) < inner:
             is_cut = not final and after + inner > len(text) and not text[after:].strip("`")
             return NEED_MORE if is_cut else Held(end)
         close = _OUTER_END.match(text, after + inner)
-        outer = len(_run_of(fence["outer"]))
+        outer = _ticks(fence["outer"])
         if close is None or len(close["ticks"]) < outer:
             if not final and close is not None and close.end() == len(text):
                 return NEED_MORE
@@ -523,32 +507,27 @@ _LONGEST_CLOSER = 20  # of a fence, without its backticks
 
 
 class CallLines(_Candidate):
-    """Holds text back for one parser and decides whether it is calls.
+    """As `Recovery`, for calls of Python."""
 
-    Answers are a Held, NEED_MORE (hold it back), or None (there is no candidate here).
-    """
-
-    def __init__(self, protocol: Protocol, resolver: Resolver, heads: tuple[str, ...]) -> None:
-        super().__init__(protocol, resolver, heads, "\"'")
+    def __init__(self, resolver: Resolver, heads: tuple[str, ...]) -> None:
+        super().__init__(resolver, heads, "\"'")
         self._known, self._sorted = _spellings(tuple(resolver.tools))
         self._fenced = False
 
     def line(
         self, text: str, final: bool, at: int, in_list: bool, first: bool = False
     ) -> Held | NeedMore | None:
-        """Judge calls that go on to the end of their line.
+        """Judge calls that go on to the end of their line. The arguments are those of `alone`.
 
-        text: the tail from the first of them on. at: its offset in raw. final: no more text will
-        come. in_list: only a list of calls counts, because a sentence stands before it. first: the
-        answer begins with them, so that their opener may have stood in the prompt. Then their
-        closer may stand behind them.
+        in_list: only a list of calls counts, because a sentence is before it. first: their opener
+        may be in the prompt, and their closer after them.
         """
         if self._cut > _MOST_CUT:
             return None
         if self._at != at or self._fenced:
             head = self._head(text, 0, final, in_list)
             if head is not True:
-                return NEED_MORE if head is None else None
+                return head
             self._fenced = False
             self._begin(at, 0)
 
@@ -559,10 +538,10 @@ class CallLines(_Candidate):
                 return Held(1) if final else NEED_MORE
             # A line break before the comma cannot be told from one behind the last call.
             between = _BETWEEN.match(text, end)
-            head = self._head(text, between.end(), final, False) if between else False
-            if head is None:
+            head = self._head(text, between.end(), final, False) if between else None
+            if isinstance(head, NeedMore):
                 return NEED_MORE
-            if not head or between is None:
+            if head is None or between is None:
                 break
             self._begin(at, between.end())
 
@@ -579,10 +558,9 @@ class CallLines(_Candidate):
     def fenced(
         self, text: str, run: int, final: bool, at: int, first: bool
     ) -> Held | NeedMore | None:
-        """Judge a code fence that may hold nothing but calls.
+        """Judge a code fence, of `run` backticks, that may contain nothing but calls.
 
-        text: the tail from the fence on, which is a run of `run` backticks. at: its offset in raw.
-        final: no more text will come. first: the answer begins with it, so that it is no example.
+        first: the answer begins with it, so that it is not an example.
         """
         if self._cut > _MOST_CUT:
             return None
@@ -595,7 +573,7 @@ class CallLines(_Candidate):
         if self._at != at or not self._fenced:
             head = self._head(text, lead, final, False)
             if head is not True:
-                return NEED_MORE if head is None else None
+                return head
             self._fenced = True
             self._begin(at, lead)
 
@@ -611,15 +589,14 @@ class CallLines(_Candidate):
         return self._judge(text, lead, close.start(), close.end(), at, not first)
 
     def quoted(self, text: str, final: bool, at: int) -> Held | NeedMore | None:
-        """Judge an answer that may be one string, of which the text is a list of calls.
-
-        The arguments are those of `line`. A call in quotes without a list is a quotation.
+        """Judge an answer that may be one string, of which the text is a list of calls. A call in
+        quotes without a list is a quotation.
         """
         if len(text) == 1 and not final:
             return NEED_MORE
         head = self._head(text, 1, final, True)
         if head is not True:
-            return NEED_MORE if head is None else None
+            return head
         if _QUOTED_END.search(text):
             return None
         if not final:
@@ -630,33 +607,34 @@ class CallLines(_Candidate):
 
     # the candidate
 
-    def _head(self, text: str, start: int, final: bool, in_list: bool) -> bool | None:
-        # None if more text decides.
+    def _head(
+        self, text: str, start: int, final: bool, in_list: bool
+    ) -> Literal[True] | NeedMore | None:
         begin = _LIST.match(text, start)
         at = begin.end() if begin else start
         if in_list and begin is None:
-            return False
+            return None
         # In a list a call, or the name alone, may stand in quotes.
         quote = text[at : at + 1] if begin else ""
         quote = quote if quote in ("'", '"') else ""
         at += len(quote)
         name = _NAME.match(text, at)
         if name is None:
-            return None if not final and at >= len(text) else False
+            return NEED_MORE if not final and at >= len(text) else None
         spelling = name[0].replace("\\", "")
         end = name.end()
         # A backslash at the end of the chunk may escape an underscore of the name.
         if end < len(text) and text[end] == "\\" and not final and end + 1 == len(text):
             end += 1
         if end >= len(text):
-            return None if not final and _longer(self._sorted, spelling) else False
+            return NEED_MORE if not final and _longer(self._sorted, spelling) else None
         if spelling not in self._known:
-            return False
+            return None
         if quote and text[end] == quote:
             end += 1
         if _ARGUMENT.match(text, end):
             return True
-        return None if not final and _ARGUMENT_SO_FAR.match(text, end) else False
+        return NEED_MORE if not final and _ARGUMENT_SO_FAR.match(text, end) else None
 
     def _line_close(self, text: str, end: int, final: bool, first: bool) -> int | NeedMore | None:
         # If nothing but its line's end, or a closer, is after the row.

@@ -51,7 +51,7 @@ from ..core.values import Value, escape_token, read_strict, write_canonical
 from ..formats.base import Decoded, Opening, Places, Protocol, Reading, Tools
 from ..formats.python.call import read_instead
 from ..formats.tool_names import near_tool, offered_name
-from .provenance import find_spans, find_step_spans, trace_table
+from .provenance import find_spans, trace_table
 
 Outcome: TypeAlias = tuple[Decoded, ...] | Refusal  # of a codec: its calls, or its refusal
 # How a body was closed, where its own closer did not do it -> what to say of that.
@@ -101,11 +101,9 @@ class Resolver:
 
     def reading(self, opening: Opening, closed: bool) -> Reading:
         """Return the facts that a codec may use in reading the body behind `opening`."""
-        options = self.options
-        envelope = self.protocol.envelope
-        return Reading(
-            opening, closed, options.repair, options.max_depth, self.tools, None, envelope
-        )
+        options, envelope = self.options, self.protocol.envelope
+        depth = options.max_depth
+        return Reading(opening, closed, options.repair, depth, self.tools, None, envelope)
 
     def decode(self, body: Body, reading: Reading) -> Outcome:
         # Never raises: a refusal comes back, since it becomes a call as well, and so does a
@@ -121,23 +119,18 @@ class Resolver:
     def calls(
         self, decoded: Outcome, body: Body, segment: Segment, segment_index: int, index: int
     ) -> tuple[ToolCall, ...]:
-        """Return the calls of one body, numbered from `index`.
-
-        A body that was refused is one call without arguments.
-
-        decoded: the codec's calls, or its refusal. body: where they stand. segment, segment_index:
-        the segment they belong to, and its place among the segments.
+        """Return the calls of one body, numbered from `index`. A body that was refused is one call
+        without arguments. segment, segment_index: theirs, and its place among the segments.
         """
-        if isinstance(decoded, Refusal):
-            return (self._refused(decoded, body, segment, segment_index, index),)
-        if len(decoded) == 1:
+        if not decoded and not isinstance(decoded, Refusal):
+            decoded = Refusal("decode.empty", "there is no call in this body", 0)
+        if not isinstance(decoded, Refusal) and len(decoded) == 1:
             try:
                 return (self._call(decoded[0], body, segment, segment_index, index),)
             except Exception as e:
-                return (self._refused(_fault(e), body, segment, segment_index, index),)
-        if not decoded:
-            empty = Refusal("decode.empty", "there is no call in this body", 0)
-            return (self._refused(empty, body, segment, segment_index, index),)
+                decoded = _fault(e)
+        if isinstance(decoded, Refusal):
+            return (self._refused(decoded, body, segment, segment_index, index),)
         return tuple(
             call
             for i, d in enumerate(decoded)
@@ -244,12 +237,17 @@ class Resolver:
         status: CallStatus = "ok"
         if tool is None and self.tools:
             d, tool = self._respelt(d)
+            if tool is None:
+                status = "unknown_tool"
+                names = ", ".join(list(self.tools)[:_TOOLS_IN_MESSAGE])
+                near = near_tool(d.name, self.tools)
+                hint = f"; the one near to it is {near!r}" if near else ""
+                message = f"{d.name!r} is none of the tools: {names}{hint}"
+                span = d.name_span and d.name_span.shift(start)
+                problems.append(Problem("read", "call.unknown-tool", "error", message, "", span))
         keys = d.arguments if d.edits and isinstance(d.arguments, dict) else ()
         if tool is not None and "\\_" in "\n".join(keys):
             d = _without_escapes(d, tool)
-        if tool is None and self.tools:
-            status = "unknown_tool"
-            problems.append(self._unknown_tool(d, start))
 
         steps = _shifted(d.steps, start) if d.steps else ()
         source_json, arguments_json, coerced = self._fitted(d, tool, body, problems)
@@ -281,14 +279,6 @@ class Resolver:
         call = replace(d, name=name, name_span=span, steps=(*d.steps, step))
         return call, self.tools[name]
 
-    def _unknown_tool(self, d: Decoded, start: int) -> Problem:
-        names = ", ".join(list(self.tools)[:_TOOLS_IN_MESSAGE])
-        near = near_tool(d.name, self.tools)
-        hint = f"; the one near to it is {near!r}" if near else ""
-        message = f"{d.name!r} is none of the tools: {names}{hint}"
-        span = d.name_span and d.name_span.shift(start)
-        return Problem("read", "call.unknown-tool", "error", message, "", span)
-
     def _fitted(
         self, d: Decoded, tool: ToolSpec | None, body: Body, problems: list[Problem]
     ) -> tuple[str, str, tuple[Step, ...]]:
@@ -304,7 +294,7 @@ class Resolver:
                 steps = tuple(record.steps)
                 if not steps:
                     return arguments_json, arguments_json, ()
-                StepSpans(steps, partial(find_step_spans, d, steps, body.start, body.text))
+                StepSpans(steps, partial(find_spans, d, steps, body.start, body.text))
                 return write_canonical(d.arguments), arguments_json, steps
 
         source_json = write_canonical(d.arguments)
@@ -323,7 +313,7 @@ class Resolver:
                 if result.steps:
                     arguments_json = write_canonical(result.value)
                     coerced, value = result.steps, result.value
-                    spans = partial(find_step_spans, d, coerced, body.start, body.text)
+                    spans = partial(find_spans, d, coerced, body.start, body.text)
                     StepSpans(coerced, spans)
             except TypeError:  # the Go policy reads "inf" as a number, which no call may carry
                 message = (
@@ -393,7 +383,7 @@ def _plain_account(
         read_texts(d.arguments.items(), tool.schema_json, record)
     steps = tuple(record.steps)
     if steps:
-        StepSpans(steps, partial(find_step_spans, d, steps, start, body))
+        StepSpans(steps, partial(find_spans, d, steps, start, body))
     table = OriginTable(partial(trace_table, d, steps, start, body))
     return write_canonical(d.arguments), steps, table
 

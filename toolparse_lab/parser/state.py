@@ -62,10 +62,7 @@ _MOST_SETTINGS = 128
 
 
 class Setting:
-    """A protocol, tools and options, and everything that follows from them.
-
-    Computed once for any number of texts, and never changed: parsers share it.
-    """
+    """A protocol, tools and options, and everything that follows from them: parsers share it."""
 
     def __init__(
         self, protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions
@@ -115,9 +112,8 @@ _settings: dict[tuple[int, int, ParseOptions], Setting] = {}
 
 
 def setting_of(protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions) -> Setting:
-    """Return the setting of a protocol, tools and options, made once while it is among the last."""
-    # By identity, since to hash a protocol takes as long as to read a call. The setting keeps both
-    # objects alive, so that no other ones get their numbers.
+    # Made once while it is among the last. By identity, since to hash a protocol takes as long as
+    # to read a call. The setting keeps both objects alive, so that no other ones get their numbers.
     key = id(protocol), id(tools), options
     setting = _settings.get(key)
     if setting is None:
@@ -165,7 +161,6 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def not_a_chunk(x: object) -> UnreadableInput:
-    """Return the error for a chunk that is neither text nor None."""
     return UnreadableInput(
         "a chunk is text",
         got=f"{type(x).__name__} {x!r}",
@@ -191,9 +186,7 @@ class Feed:
         self._closers: dict[str, int] = {}  # a closer -> its next offset in the chunk
 
     def add(self, chunk: str) -> bool:
-        """Take in a chunk. Return True when the tail has grown and is to be scanned; after that,
-        `next_block` gives the rest of a chunk that `self.chunk` still has.
-        """
+        """Take in a chunk. Return True when the tail has grown and is to be scanned."""
         if self._half or not chunk.isascii():
             chunk = self._join_surrogates(chunk)
         size = len(chunk)
@@ -211,10 +204,7 @@ class Feed:
         return self.next_block()
 
     def next_block(self) -> bool:
-        """Move the next block of the chunk into the tail.
-
-        False means that the chunk is used up: it is in the tail, or waits behind a long one.
-        """
+        """Move the next block of the chunk into the tail. False: none is to be scanned now."""
         while self.chunk:
             block = self.chunk[self._offset : self._offset + _BLOCK]
             self._pass_chunk(self._offset + _BLOCK)
@@ -341,11 +331,9 @@ class Log:
             self.events.append(Retract(start))
 
     def warn(self, code: str, message: str, span: Span) -> None:
-        """Note what is wrong with a place in the text, whatever call is there."""
         self.problems.append(Problem("scan", code, "warning", message, "", span))
 
     def add(self, segment: Segment) -> None:
-        """Add the next segment: it begins where the last one ends, the text before it ended."""
         self.segments.append(segment)
         self.text_start = segment.span.end
 
@@ -377,25 +365,23 @@ class Log:
             self.said.append(segment)
             self.add(segment)
 
-    def call(self, segment: Segment, closer: int, calls: tuple[ToolCall, ...]) -> None:
-        """Add a call's segment and the calls of its body. closer: where its closer begins."""
+    def call(self, segment: Segment, closer: int | None, calls: tuple[ToolCall, ...]) -> None:
+        """Add a call's segment and the calls of its body.
+
+        closer: where its closer begins, None for text that was held back, and so made no events.
+        """
         self.segments.append(segment)
-        self.text_start = segment.span.end
+        self.text_start = end = segment.span.end
         if self.echoes is not None or self.turn_end is not None or self.calls:
             calls = self._doubted(calls)
         self.said.clear()
         self.calls.extend(calls)
         if not self.silent:
-            self.events.append(CallEnd(Span(closer, segment.span.end), calls))
-
-    def recovered(self, segment: Segment, calls: tuple[ToolCall, ...]) -> None:
-        """Add text that was held back, and so made no events, and turned out to be calls."""
-        self.add(segment)
-        calls = self._doubted(calls)
-        self.said.clear()
-        self.calls.extend(calls)
-        if not self.silent:
-            self.events.append(Recovered(segment.span, calls))
+            self.events.append(
+                Recovered(segment.span, calls)
+                if closer is None
+                else CallEnd(Span(closer, end), calls)
+            )
 
     def _doubted(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
         # With what speaks against running them: an echo, the end of the turn, or that the answer
@@ -420,28 +406,24 @@ class Log:
             calls = self.repeats.judge(meant, len(self.calls), self.said, calls)
         return calls
 
-    # the parts of a body that is a whole message
+    # the parts of a body that is a whole message: it has the delimiters, its calls have none
 
     def message_call(self, segment: Segment, calls: tuple[ToolCall, ...]) -> None:
-        """Add a call inside a message: the message has the delimiters, the call none."""
         span = segment.span
         if not self.silent:
-            self.events.append(CallStart(Span(span.start, span.start)))
-            self.events.append(CallDelta(span))
+            self.events += (CallStart(Span(span.start, span.start)), CallDelta(span))
         self.call(segment, span.end, calls)
 
-    def message_text(self, span: Span) -> None:
-        """Add a text inside a JSON string of a message."""
-        segment = Segment("text", span, escaped=True)
+    def message_words(self, span: Span, is_text: bool) -> None:
+        # Text or reasoning inside a JSON string.
+        if is_text:
+            segment = Segment("text", span, escaped=True)
+            if len(span) >= SHORTEST:
+                self.texts.append(segment)
+                self.said.append(segment)
+        else:
+            segment = Segment("reasoning", span, span, escaped=True)
         self.add(segment)
-        if len(span) >= SHORTEST:
-            self.texts.append(segment)
-            self.said.append(segment)
         if not self.silent:
-            self.events.append(TextDelta(span, escaped=True))
-
-    def message_reasoning(self, span: Span) -> None:
-        """Add reasoning inside a JSON string of a message."""
-        self.add(Segment("reasoning", span, span, escaped=True))
-        if not self.silent:
-            self.events.append(ReasoningDelta(span, escaped=True))
+            kind = TextDelta if is_text else ReasoningDelta
+            self.events.append(kind(span, escaped=True))

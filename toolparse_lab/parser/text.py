@@ -87,28 +87,23 @@ class TextScanner:
 
     @property
     def is_plain(self) -> bool:
-        """True if nothing before this place can make an example of the opener of a call here."""
+        # True if nothing before this place can make an example of the opener of a call here.
         return not (self.message_ends or self.given_up is not None or self.quoting.is_open)
 
     # what bodies tell
 
-    def resume(self) -> None:
-        """Text begins again after markup or reasoning."""
-        self._fresh = True
+    def resume(self, ends: tuple[str, ...] = ()) -> None:
+        """Text begins again after markup or reasoning.
 
-    def resume_as_text(self, ends: tuple[str, ...]) -> None:
-        """Text begins after the header of a message that is text, calls in it included, up to one
-        of the literals that end it.
+        ends: the literals that end a message that is all text, calls in it included.
         """
-        self._fresh = False
-        self.message_ends = ends
-        self.quoting.word()
+        self._fresh = not ends
+        if ends:
+            self.message_ends = ends
+            self.quoting.word()
 
     def resume_after_call(self, line_at: int = -1) -> None:
-        """Text begins again after a call, or several in a row.
-
-        line_at: the offset in raw of the last line that began between them, -1 for none.
-        """
+        # line_at: the offset in raw of the last line that began between several, -1 for none.
         quoting = self.quoting
         if line_at >= 0:
             quoting.line(line_at)
@@ -117,23 +112,21 @@ class TextScanner:
         quoting.spoken = True
 
     def resume_at_no_call(self) -> None:
-        """Text begins with text that looked like a call. So does the tail again."""
+        # The text looked like a call, and the tail begins with it again.
         self.quoting.no_call()
         # Held back once more it would be tried once more, for ever. As Python it was not tried.
         self._plain_to = self._feed.base + 1
         self._again = -1 if self.quoting.fence else self._feed.base
 
     def remember(self) -> GivenUp:
-        """Return the memory of the openers given up in this text."""
+        # The openers given up in this text.
         if self.given_up is None:
             self.given_up = GivenUp(self._feed.text_of)
         return self.given_up
 
     def end(self, at: int) -> None:
-        """End the text at an offset in raw, where something else begins.
-
-        If the beginning of a call is in it that nothing ended, what follows is inside a value.
-        """
+        # At an offset in raw, where something else begins. If the beginning of a call is in the
+        # text that nothing ended, what follows is inside a value.
         if self.message_ends and self._feed.tail.startswith(self.message_ends):
             self.message_ends = ()
         log, tools = self._log, self._setting.tools
@@ -190,8 +183,7 @@ class TextScanner:
             elif kind == "ticks":
                 step = self._read_backticks(tail, at, end, final)
             elif kind == "head":
-                step = self._read_head(tail, at, final)
-                pos = at if step is not None else self._read_plain_head(tail, at)
+                step, pos = self._read_head(tail, at, final)
             elif kind == "list":
                 step = self._read_list(tail, at, final)
                 pos = at + 1
@@ -229,33 +221,27 @@ class TextScanner:
             quoting.word()
         return step
 
-    def _read_head(self, tail: str, at: int, final: bool) -> Opening | bool | None:
+    def _read_head(self, tail: str, at: int, final: bool) -> tuple[Opening | bool | None, int]:
         if not final and len(tail) - at < self._setting.longest_head:
             # A longer head that this one is a part of may go on after the tail.
             longer = self._setting.partial_start(tail)
             if longer < at:
                 self._settle(longer)
-                return False
+                return False, at
         opening = self._opening(tail, at, final)
         if opening is None:
-            # As a run of backticks, which it is then, the head may go on.
+            # One of backticks is still a run of backticks, and as such it may go on. Of others only
+            # the first character is passed: another head may begin inside this one.
             run = run_length(tail, at)
             if final or not run or at + run < len(tail) or run >= LONG_RUN:
-                return None
+                self._fresh = False
+                self.quoting.word()
+                if run:
+                    self.quoting.backticks(run, self._feed.base + at)
+                return None, at + (run or 1)
         if at:
             self._settle(at)
-        return opening if isinstance(opening, Opening) else False
-
-    def _read_plain_head(self, tail: str, at: int) -> int:
-        # Only the first character of a head that opens nothing is passed: another head may begin
-        # inside this one. One of backticks is still a run of backticks.
-        self._fresh = False
-        self.quoting.word()
-        if tail[at] != "`":
-            return at + 1
-        run = min(run_length(tail, at), LONG_RUN)
-        self.quoting.backticks(run, self._feed.base + at)
-        return at + run
+        return (opening if isinstance(opening, Opening) else False), at
 
     def _read_turn_end(
         self, tail: str, at: int, end: int, final: bool
@@ -350,6 +336,17 @@ class TextScanner:
             return opening
         return quoting.unless_quoted(tail, at, opening, final)
 
+    def _begins_line(self, tail: str, at: int) -> bool:
+        # True if the opener at tail[at] begins its line and nothing before it can quote it, so that
+        # the longer look at quoting is not needed.
+        quoting = self.quoting
+        if tail[at] == "`" or quoting.is_open:
+            return False
+        here, start = self._feed.base + at, self._log.text_start
+        if here - start < 2:  # at most a line break since the last call
+            return here == start or quoting.line_at == here
+        return at > 1 and tail[at - 1] == "\n" and tail[at - 2] not in MARKS
+
     def _is_word(self, tail: str, at: int, opening: Opening) -> bool:
         # A tag named after a tool in a sentence is a word, unless a call comes of it.
         if self._feed.base + at + 1 == self._plain_to:
@@ -400,17 +397,6 @@ class TextScanner:
         ):
             return True
         return _INSIDE_JSON.search(before) is not None
-
-    def _begins_line(self, tail: str, at: int) -> bool:
-        # True if the opener at tail[at] begins its line and nothing before it can quote it, so that
-        # the longer look at quoting is not needed.
-        quoting = self.quoting
-        if tail[at] == "`" or quoting.is_open:
-            return False
-        here, start = self._feed.base + at, self._log.text_start
-        if here - start < 2:  # at most a line break since the last call
-            return here == start or quoting.line_at == here
-        return at > 1 and tail[at - 1] == "\n" and tail[at - 2] not in MARKS
 
     # calls without an opener, and calls outside their format
 
@@ -506,10 +492,8 @@ class TextScanner:
         return outcome
 
     def is_of_other_tool(self, calls: Iterable[Decoded | ToolCall], before: str) -> bool:
-        """Return True if the last line before some calls ends with the name of another tool.
-
-        The JSON after it is what that tool was given, and no call of the tool that it names.
-        """
+        # The last line before some calls ends with the name of another tool: the JSON after it is
+        # what that tool was given, and no call of the tool that it names.
         name = self._last_word(before)
         return name in self._setting.tools and any(call.name != name for call in calls)
 
@@ -524,9 +508,7 @@ class TextScanner:
     def _recover(self) -> Recovery:
         if self._recovery is None:
             s = self._setting
-            self._recovery = Recovery(
-                s.protocol, s.resolver, s.heads, s.name_heads, s.python_starts
-            )
+            self._recovery = Recovery(s.resolver, s.heads, s.name_heads, s.python_starts)
         return self._recovery
 
     def _settle_outcome(self, outcome: Held | NeedMore | None, lead: int) -> bool | None:
@@ -543,7 +525,7 @@ class TextScanner:
             # One that breaks off goes on to the end of the text.
             self._plain_to = end
             stop = end if outcome.end > 1 else sys.maxsize
-            self.remember().suspect(start + outcome.lead, stop, ends_in_value)
+            self.remember().suspect = start + outcome.lead, stop, ends_in_value
             return True
         self.end(start)
         if log.message_end is not None and log.turn_end is None:
@@ -552,7 +534,7 @@ class TextScanner:
         calls = self._recover().calls(outcome, segment, len(log.segments), len(log.calls))
         if self.given_up is not None and self.given_up.quotes(start, end):
             calls = tuple(map(as_draft, calls))
-        log.recovered(segment, calls)
+        log.call(segment, None, calls)
         feed.take(outcome.end)
         self._fresh = True
         self.quoting.spoken = True

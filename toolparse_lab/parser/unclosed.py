@@ -22,14 +22,14 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from html import unescape
+from typing import NamedTuple
 
 from ..core.types import Span
 from ..formats.scan import any_of, longest_of, partial_start
 from ..formats.turns import PLAIN, TURN_ENDS, TURNS
-from .quoting import LINE_HEAD, WINDOW, is_quoted
+from .quoting import LINE_HEAD, WINDOW, sign_of
 
 _NAME = r"[^\s<>()\"'=/`]{1,256}+"
 _HEAD = re.compile(
@@ -77,8 +77,7 @@ _OBJECT_CLOSERS = ("}<", "}\n", "}|")
 _CALL_CLOSERS = ('")', "')")
 
 
-@dataclass(frozen=True, slots=True)
-class OpenHead:
+class OpenHead(NamedTuple):
     """The beginning of a call in text. end: after it. closers: the literals that would end it."""
 
     end: int
@@ -86,8 +85,7 @@ class OpenHead:
 
 
 def open_head(text: str, tools: Container[str]) -> OpenHead | None:
-    """Return the first beginning of a known tool's call in a text that nothing in it ends, else
-    None.
+    """Return the first beginning of a known tool's call that nothing in the text ends, or None.
 
     >>> open_head("<function=note>please ", {"note"}).closers[0]
     '</function>'
@@ -112,18 +110,13 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
         if not closers and (match["element"] or not _NOTHING.match(text, pos)):
             closers = _closers(text, match, tools)
         if closers and not examples.holds(match.start()):
-            closer = _any_of(closers).search(text, pos)
+            closer = re.compile(any_of(closers)).search(text, pos)
             if closer is None:
                 return OpenHead(pos, closers)
             # The token that ends one value may begin the next.
             pos = closer.start() if closers is _TOKENS else closer.end()
         match = _HEAD.search(text, pos)
     return None
-
-
-@lru_cache(maxsize=512)
-def _any_of(closers: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(map(re.escape, closers)))
 
 
 def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str, ...]:
@@ -181,15 +174,11 @@ class Examples:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        self._fence = False
-        self._ticks = False
+        self._fence = self._ticks = False
 
     def holds(self, place: int) -> bool:
         for mark in _QUOTE_MARK.finditer(self._text, self._at, place):
-            if mark[0] == "`":
-                self._ticks = not self._ticks
-                continue
-            self._ticks = False
+            self._ticks = mark[0] == "`" and not self._ticks
             if mark["fence"]:
                 self._fence = not self._fence
         self._at = place
@@ -209,21 +198,17 @@ _LAST = 160  # characters that hold any closer
 
 
 class GivenUp:
-    """Text that a call which was given up leaves: it may still be part of its last value.
-
-    A call found in it is part of the value's quotation, until a closer says that the value is over.
+    """Text that a call which was given up leaves: it may still be part of its last value. A call
+    found in it is part of the value's quotation, until a closer says that the value is over.
     """
-
-    # State: `_at`, up to where the text was looked through for closers (-1: nothing was given
-    # up), and `_closers`. `_suspect` is a text that only looked like a call, from one offset to
-    # another, with the question whether it breaks off inside a value: calls inside it are its
-    # quotation.
 
     def __init__(self, text_of: Callable[[Span], str]) -> None:
         self._text_of = text_of
-        self._at = -1
+        self._at = -1  # up to where it was looked through for closers, -1: nothing was given up
         self._closers: tuple[str, ...] = ()
-        self._suspect: tuple[int, int, Callable[[str], bool]] | None = None
+        # A text that only looked like a call, from one offset to another, and whether it breaks off
+        # inside a value: calls inside it are its quotation.
+        self.suspect: tuple[int, int, Callable[[str], bool]] | None = None
 
     def begin(self, at: int, closers: tuple[str, ...]) -> None:
         # A call was given up inside a value, at an offset in raw.
@@ -231,15 +216,11 @@ class GivenUp:
             self._closers = closers
         self._at = at
 
-    def suspect(self, start: int, end: int, in_value: Callable[[str], bool]) -> None:
-        # raw[start:end] looked like a call and is text.
-        self._suspect = start, end, in_value
-
     def quotes(self, start: int, end: int) -> bool:
         # Whether raw[start:end] is inside a value of a call that was given up. Asked of each call
         # in turn: the closers before it are looked for on the way.
-        if self._suspect is not None:
-            begin, stop, in_value = self._suspect
+        if self.suspect is not None:
+            begin, stop, in_value = self.suspect
             if start < stop and in_value(self._text_of(Span(begin, start))):
                 return True
         if self._at < 0:
@@ -260,16 +241,12 @@ def partial_closer(text: str, closers: tuple[str, ...]) -> int:
 
 
 def wrong_closer(text: str, closers: tuple[str, ...]) -> int | None:
-    """Return the offset of another format's closer, a turn's, or a damaged one at a body's end.
-
-    None when there is none.
-
-    Models mix formats: a body in one's delimiters is closed as another's would be. Such a closer
-    counts behind JSON or tags, whose own end is in sight, one with the letters of the format's own
-    behind any body.
-
-    closers: of the format.
+    """Return the offset of another format's closer, a turn's, or a damaged one at a body's end, or
+    None. closers: of the format.
     """
+    # Models mix formats: a body in one's delimiters is closed as another's would be. Such a closer
+    # counts behind JSON or tags, whose own end is in sight, one with the letters of the format's
+    # own behind any body.
     at = max(0, len(text) - _LAST)
     own = {_letters(closer) for closer in closers}
     match = _DAMAGED_CLOSER.search(text, at)
@@ -338,16 +315,11 @@ _GOES_ON = {
 }
 # What a file or a page begins with as well: the first token of a text, before any turn.
 _BEGINS = frozenset(
-    map(
-        _key,
-        (
-            "<｜begin▁of▁sentence｜>",
-            "<|begin_of_sentence|>",
-            "<|startoftext|>",
-            "<｜hy_begin▁of▁sentence｜>",
-        ),
-    )
-)
+    map(_key, (
+        "<｜begin▁of▁sentence｜>", "<|begin_of_sentence|>", "<|startoftext|>",
+        "<｜hy_begin▁of▁sentence｜>",
+    ))
+)  # fmt: skip
 # Words of prose that mean a turn at the beginning of a line: those of a result after a call alone.
 _LINES = (
     "USER:", "### Instruction:", "GPT4 Correct User:", "<user>\n", "<system>\n",
@@ -369,45 +341,37 @@ _LAST_LETTERS = frozenset("rnmRNM")  # the last letters of user, human and syste
 _FOREIGN = tuple(_HEADERS)
 
 
-# Three patterns of many tokens, compiled when a text first needs them: each takes 50 milliseconds.
-
-
-@cache
-def _tokens() -> re.Pattern[str]:
-    return re.compile(
+_PATTERNS: dict[str, Callable[[], str]] = {
+    "tokens": lambda: (
         rf"{_FIRST}(?:(?P<header>{_one_of(_HEADERS)})|(?P<end>{_one_of(_END_TOKENS)}))"
         rf"|(?:^|(?<=\n))[ \t]{{0,8}}(?:(?P<line>{longest_of(_LINES)})"
         rf"|(?P<result>{longest_of(_LINES_AFTER_CALL)}))"
-    )
-
-
-@cache
-def _special_tokens() -> re.Pattern[str]:
-    return re.compile(rf"{_FIRST}(?:{_one_of(_END_TOKENS | _HEADERS)})")
-
-
-@cache
-def _end_and_header() -> re.Pattern[str]:
-    # An end with a header right after it.
-    return re.compile(
+    ),
+    "special": lambda: rf"{_FIRST}(?:{_one_of(_END_TOKENS | _HEADERS)})",
+    "end and header": lambda: (  # right after it
         rf"{_FIRST}(?:(?:{_one_of(_END_TOKENS)})\s*+(?:{_one_of(_HEADERS)})"
         rf"|{longest_of(t for t in _LONE_HEADERS if t.startswith('<'))})"
-    )
+    ),
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    # Of many tokens, compiled when a text first needs them: each takes 50 milliseconds.
+    return re.compile(_PATTERNS[name]())
 
 
 def is_end(token: str) -> bool:
-    """Return True if a token ends a turn or a message."""
-    return token in _END_TOKENS
+    return token in _END_TOKENS  # of a turn or a message
 
 
 def is_foreign(token: str) -> bool:
-    """Return True if a token is the header of another role, or begins with one."""
-    return token.startswith(_FOREIGN)
+    return token.startswith(_FOREIGN)  # the header of another role, or it begins with one
 
 
 def find_token(text: str) -> int:
     """Return the offset of the first special token in a text that ends or begins a turn, or -1."""
-    token = _special_tokens().search(text)
+    token = _pattern("special").search(text)
     return token.start() if token else -1
 
 
@@ -423,7 +387,7 @@ def find_turn_end(text: str, rest: str, first: bool, called: bool, shown: int = 
         return _dialogue(text)
     examples = Examples(text)
     line = seen = 0  # where the line begins, and up to where line breaks were looked for
-    for token in _tokens().finditer(text):
+    for token in _pattern("tokens").finditer(text):
         start, end = token.span()
         kind = token.lastgroup
         if start < shown or (kind == "result" and not called):
@@ -431,7 +395,7 @@ def find_turn_end(text: str, rest: str, first: bool, called: bool, shown: int = 
         line = max(line, text.rfind("\n", seen, start) + 1)
         seen = start
         before = text[max(0, start - WINDOW) : start]
-        if is_quoted(before, text[line : min(start, line + LINE_HEAD)]):
+        if sign_of(before, text[line : min(start, line + LINE_HEAD)]):
             continue
         if examples.holds(start):
             continue
@@ -454,7 +418,7 @@ def thought_end(text: str) -> int:
 
     A thought may mention a token: only an end with a header right after it ends the turn.
     """
-    both = _end_and_header().search(text)
+    both = _pattern("end and header").search(text)
     return both.start() if both else -1
 
 

@@ -9,7 +9,7 @@ provider's own tool calls as they came, broken argument strings included.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -26,10 +26,10 @@ from .shapes import Assembly, eats, items, take_chunk, take_response
 # that is not JSON, comments and unknown fields are part of real dumps. The unreadable part counts,
 # so that no one takes the rest for the whole.
 #
-# How a dump is read. It is cut into lines at any of the three line ends of the format; an empty
-# line ends an event, whose `data:` lines are joined. Real servers break the format in one way above
-# all: they leave out the empty line. So a `data:` line that begins a JSON object also begins an
-# event, where the lines before it are one whole object already. Each line is parsed at most twice.
+# A dump is cut into lines at any of the three line ends of the format; an empty line ends an event,
+# whose `data:` lines are joined. Some servers leave out the empty line. So a `data:` line that
+# begins a JSON object also begins an event, where the lines before it are one whole object already:
+# data of one event may be spread over several lines. Each line is parsed at most twice.
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _LINE = re.compile(r"(?:data|event|id|retry)(?::|\Z)|:")
@@ -40,36 +40,20 @@ _CHAT_MEMBERS = ("choices", "type", "error", "output")
 DONE = "[DONE]"
 
 
-@dataclass(frozen=True, slots=True)
-class Events:
-    """The content of an event stream.
-
-    messages: the JSON objects of its events, in order. done: whether the end mark `[DONE]` was
-    seen. unreadable: data that is not a JSON object, as it stands there. One that ended early at
-    the very end is among them.
-    """
-
-    messages: tuple[Any, ...]
-    done: bool = False
-    unreadable: tuple[str, ...] = ()
-
-
 def is_event_stream(text: str) -> bool:
     """Return True for a dump of an event stream, False for a model's words about one.
 
-    Every line must be a line of the event stream format (`data:`, `event:`, `id:`, `retry:`, a
-    comment that begins with a colon, or empty, the last one may be cut off), and the first event's
-    data must be `[DONE]` or a JSON object with one of the members by which chat streams are known:
-    `choices`, `type`, `error` or `output`. Prose before, between or after the lines makes it text.
+    Every line must be one of the format (`data:`, `event:`, `id:`, `retry:`, a comment that begins
+    with a colon, or empty, the last one may be cut off), and the first event's data must be
+    `[DONE]` or a JSON object with `choices`, `type`, `error` or `output`. Prose before, between or
+    after the lines makes it text.
 
     >>> is_event_stream('data: {"choices": []}\\n\\ndata: [DONE]\\n\\n')
     True
     >>> is_event_stream('A stream looks like this:\\ndata: {"choices": []}')
     False
-
-    It has to be strict: a text taken for a stream by mistake loses everything the model wrote
-    around it.
     """
+    # Strict: a text taken for a stream by mistake loses everything that the model wrote around it.
     if not _FIRST.match(text):
         return False
     lines = _BREAK.split(text.removeprefix("\ufeff"))
@@ -91,49 +75,32 @@ def is_event_stream(text: str) -> bool:
     return message is not None and any(name in message for name in _CHAT_MEMBERS)
 
 
-def read_events(text: str) -> Events:
-    """Return the messages of an event stream. Lines of no known form are skipped."""
-    messages: list[Mapping[str, Any]] = []
-    unreadable: list[str] = []
-    done = False
-    # What comes after the end mark is read too: joined dumps have several of them.
-    for data in _data_of_events(_BREAK.split(text.removeprefix("\ufeff"))):
-        if data.strip() == DONE:
-            done = True
-            continue
-        message = _read(data)
-        if message is None:
-            unreadable.append(data)
-        else:
-            messages.append(message)
-    return Events(tuple(messages), done, tuple(unreadable))
+def _captured_events(text: str, choice: int, tokenizer: Any) -> Captured:
+    # Lines of no known form are skipped. What comes after the end mark is read too: joined dumps
+    # have several of them. unreadable: also data that ended early at the very end.
+    events = _data_of_events(_BREAK.split(text.removeprefix("\ufeff")))
+    data = [event for event in events if event.strip() != DONE]
+    read = [_read(event) for event in data]
+    messages = [message for message in read if message is not None]
+    unreadable = [event for event, message in zip(data, read, strict=True) if message is None]
+    done = len(data) < len(events)
+    return _streamed(messages, choice, tokenizer, "wire", done, tuple(unreadable))
 
 
 def _data_of_events(lines: list[str]) -> list[str]:
-    # Some servers leave out the empty line between two events.
     events: list[str] = []
     parts: list[str] = []
-
-    def end_event() -> None:
-        if parts:
+    for line in (*lines, ""):
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        ends = not line.strip()
+        if parts and name == "data" and (value.lstrip()[:1] == "{" or value.strip() == DONE):
+            ends = _read("\n".join(parts)) is not None
+        if ends and parts:
             events.append("\n".join(parts))
             parts.clear()
-
-    for line in lines:
-        if not line.strip():
-            end_event()
-            continue
-        name, _, value = line.partition(":")
         if name == "data":
-            value = value.removeprefix(" ")
-            # An event of its own although no empty line ended the one before? Data of one event
-            # may be spread over several lines, which must not be torn apart: so the lines before
-            # have to be a whole JSON object.
-            begins = value.lstrip()[:1] == "{" or value.strip() == DONE
-            if parts and begins and _read("\n".join(parts)) is not None:
-                end_event()
             parts.append(value)
-    end_event()
     return events
 
 
@@ -256,28 +223,21 @@ class Captured:
     def of(
         cls, obj: RawLike | bytes, choice: int = 0, tokenizer: TokenizerLike | None = None
     ) -> Captured:
-        """`capture`.
-
-        The same function as a constructor, for those who have the class at hand.
-        """
+        """`capture`, as a constructor."""
         return capture(obj, choice, tokenizer)
 
     def as_native(self) -> Captured:
-        """Return the same answer with its `raw` in the form of native calls.
-
-        This holds even without calls, and whatever the tokens say.
+        """Return the same answer with its `raw` in the form of native calls, even without calls,
+        and whatever the tokens say.
         """
-        if self.token_text:
-            native = replace(self, offers_tools=True, token_text="", fidelity="sdk")
-        else:
-            native = replace(self, offers_tools=True)
+        fidelity: Fidelity = "sdk" if self.token_text else self.fidelity
+        native = replace(self, offers_tools=True, token_text="", fidelity=fidelity)
         # What was drawn is another text than the JSON of calls.
         return replace(native, tokens=self.tokens and self.tokens.of_text(native.raw))
 
     def server(self) -> ServerReading | None:
-        """Return the provider's own calls, to compare with ours.
-
-        None for a text that someone kept.
+        """Return the provider's own calls, to compare with ours; None for a text that someone
+        kept.
         """
         if self.fidelity == "replayed":
             return None
@@ -292,7 +252,7 @@ def capture(
     obj: a chat completion, text completion, Responses API object or Anthropic message, as an object
     of any client or as a dict. One of its choices or messages. A list of stream chunks. A text. A
     text is read as an event stream or as a response's JSON only under the rules of
-    `sse.is_event_stream` and `response_in`, otherwise it is a model's words. bytes are UTF-8.
+    `is_event_stream` and `response_in`, otherwise it is a model's words. bytes are UTF-8.
     choice: which answer of several, counted from 0. tokenizer: a function from a list of token ids
     to text, or an object whose `decode` is one, for responses that hold ids.
 
@@ -321,7 +281,7 @@ def capture(
             return capture(response, choice, tokenizer)
         if not is_event_stream(obj):
             return Captured(obj, fidelity="replayed")
-        return _streamed(read_events(obj), choice, tokenizer, fidelity="wire")
+        return _captured_events(obj, choice, tokenizer)
     if isinstance(obj, (list, tuple)):
         if not obj or not all(map(_may_hold, obj)):
             wrong = next((chunk for chunk in obj if not _may_hold(chunk)), None)
@@ -330,10 +290,10 @@ def capture(
                 got=_name(wrong) if obj else "an empty list",
                 expected="the chunks of one stream, each an object or a dict",
             )
-        return _streamed(Events(tuple(obj)), choice, tokenizer)
+        return _streamed(obj, choice, tokenizer)
     # A single chunk counts as a stream of one.
     if any(get(c, "delta") is not None for c in items(get(obj, "choices"))):
-        return _streamed(Events((obj,)), choice, tokenizer)
+        return _streamed((obj,), choice, tokenizer)
 
     assembly = Assembly(choice)
     if _may_hold(obj) and take_response(obj, assembly):
@@ -382,19 +342,27 @@ def response_in(text: str) -> Mapping[str, Any] | None:
     return None
 
 
-def _streamed(events: Events, choice: int, tokenizer: Any, fidelity: Fidelity = "sdk") -> Captured:
+def _streamed(
+    messages: Iterable[Any],
+    choice: int,
+    tokenizer: Any,
+    fidelity: Fidelity = "sdk",
+    done: bool = False,
+    unreadable: tuple[str, ...] = (),
+) -> Captured:
+    # done: the end mark was seen. unreadable: data that is not a JSON object.
     assembly = Assembly(choice, streamed=True)
     # Chunks of no known shape are passed over, as long as there is one that is known.
-    count = sum([take_chunk(message, assembly) for message in events.messages])
-    if not count and not events.done and not events.unreadable:
+    count = sum([take_chunk(message, assembly) for message in messages])
+    if not count and not done and not unreadable:
         raise UnreadableInput("none of these is a chunk of a stream", expected=_EXPECTED)
 
     captured = _finished(assembly, tokenizer, stream=True)
     return replace(
         captured,
         # Either mark will do: some servers send no finish reason, others no `[DONE]`.
-        cut=assembly.finish_reason is None and not events.done,
-        unreadable=events.unreadable,
+        cut=assembly.finish_reason is None and not done,
+        unreadable=unreadable,
         fidelity=captured.fidelity if captured.token_text else fidelity,
     )
 

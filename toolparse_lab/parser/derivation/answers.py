@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from ...core.errors import UnreadableTemplate
 from ...core.toolspec import ToolSpec
-from ...core.values import Value
+from ...core.values import Value, same
 from .renderer import ChatTemplate, Rendering
 
 Arguments: TypeAlias = Mapping[str, Value]
@@ -309,8 +309,15 @@ def cut_answer(text: str, prompt: str, plain: str) -> str:
     return text[start : max(start, end)]
 
 
-def common_prefix(a: str, b: str) -> int:
-    """Return how many characters two strings begin with alike.
+def same_calls(some: Sequence[Call], others: Sequence[Call]) -> bool:
+    return len(some) == len(others) and all(
+        a.name == b.name and same(dict(a.arguments or {}), dict(b.arguments))
+        for a, b in zip(some, others, strict=True)
+    )
+
+
+def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
+    """Return how many items two sequences of one type begin with alike.
 
     >>> common_prefix("abc", "abd")
     2
@@ -321,6 +328,5 @@ def common_prefix(a: str, b: str) -> int:
     return next(i for i in range(length) if a[i] != b[i])
 
 
-def common_suffix(a: str, b: str) -> int:
-    """Return how many characters two strings end with alike."""
+def common_suffix(a: Sequence[Any], b: Sequence[Any]) -> int:
     return common_prefix(a[::-1], b[::-1])

@@ -20,7 +20,6 @@ from ...core.errors import BadOptions, UnreadableTemplate, UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseOptions
 from ...core.types.derivation import Derivation
-from ...core.values import same
 from ...formats.base import Protocol
 from ...formats.derived import derived_protocol
 from ...formats.json.forms import TEXT
@@ -41,13 +40,11 @@ from .answers import (
     common_suffix,
     plain_tool,
     rendered_like,
+    same_calls,
     tools_of,
 )
 from .families import FERRY, FITS, Samples, beside_of, lost_in, result_of, thought_of
 from .renderer import ChatTemplate, TemplateLike
-
-WORDING = "model"
-"""The wording of a derived protocol in which the model's own template explains the tools."""
 
 _SYSTEM = "Zq system words."
 _SPECIAL = r"(?:<[|｜][^<>\n]{1,60}>|<[^<>\n]{1,60}[|｜]>|\[/?[A-Z][A-Z_]+\])"
@@ -129,18 +126,14 @@ _MARKUP = "a <b> & c"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One probe read back.
-
-    calls: those that were read. whole: they are those of the probe. clean: so is the text. changes:
-    the edits and problems it took. alike: the template writes the calls that were read as it writes
-    those of the probe, so that no reader can tell them apart.
-    """
+    """One probe read back."""
 
     answer: Answer
-    calls: tuple[Call, ...]
-    whole: bool
-    clean: bool
-    changes: int = 0
+    calls: tuple[Call, ...]  # that were read
+    whole: bool  # they are those of the probe
+    clean: bool  # so is the text
+    changes: int = 0  # edits and problems that it took
+    # The template writes these calls as those of the probe, so that no reader can tell them apart.
     alike: bool = False
 
     @property
@@ -182,9 +175,7 @@ def checked_id(id: str | None) -> str | None:
 def protocol_of_answers(
     answers: Answers, protocol_id: str, origin: str, template: ChatTemplate | None = None
 ) -> Protocol:
-    """Return the protocol that reads these answers.
-
-    Raises UnreadableTemplate.
+    """Return the protocol that reads these answers. Raises UnreadableTemplate.
 
     origin: the kind of file they are from. template: the one that wrote them, to be asked again.
     """
@@ -209,12 +200,14 @@ def best_proof(answers: Answers, template: ChatTemplate | None, protocol_id: str
     """Return the proof of a fitted protocol, or of a shipped one that reads the answers better."""
     proofs = [_prove(protocol, answers, template) for protocol in _fitted(answers, protocol_id)]
     best = min(proofs, key=lambda proof: proof.rank, default=None)
-    if best is not None and best.rank[:2] == (0, 0) and _begins_with_token(best.protocol):
+    # It begins with a token, and not in the middle of a message's header: messages with a recipient
+    # are written in more ways than a template shows, and of those a shipped protocol knows more.
+    form = json.loads(best.protocol.spec)["form"] if best is not None else {}
+    has_token = not str(form.get("header", "<"))[:1].isalpha()
+    if best is not None and best.rank[:2] == (0, 0) and has_token:
         return best
     row = _best_row(answers)
-    if row is None or (best is not None and best.rank[:2] < row.rank[:2]):
-        return best
-    if best is not None and best.rank[:2] == row.rank[:2] and _begins_with_token(best.protocol):
+    if row is None or (best and (best.rank[:2], not has_token) < (row.rank[:2], True)):
         return best
     constants = {
         "family": "row",
@@ -223,13 +216,6 @@ def best_proof(answers: Answers, template: ChatTemplate | None, protocol_id: str
     }
     protocol = derived_protocol({"body": "derived", "id": protocol_id, **constants})
     return _prove(protocol, answers, template)
-
-
-def _begins_with_token(protocol: Protocol) -> bool:
-    # And not in the middle of a message's header: messages with a recipient are written in more
-    # ways than a template shows, and of those a shipped protocol knows more.
-    form = json.loads(protocol.spec)["form"]
-    return not str(form.get("header", "<"))[:1].isalpha()
 
 
 def _fitted(answers: Answers, protocol_id: str) -> Iterator[Protocol]:
@@ -250,8 +236,7 @@ def _fitted(answers: Answers, protocol_id: str) -> Iterator[Protocol]:
 
 
 def _best_row(answers: Answers) -> Proof | None:
-    # The shipped protocol that reads the answers best. Of those that read them alike, one that
-    # writes such an answer, and whose opener says most.
+    # Of those that read them alike, one that writes such an answer, and whose opener says most.
     samples = Samples.of(answers)
     tools = {tool.name: tool for tool in tools_of(FIT)}
     ratings: list[tuple[Proof, int, int]] = []
@@ -293,11 +278,7 @@ def _prove(protocol: Protocol, answers: Answers, template: ChatTemplate | None =
             continue
         result = parse_text(answer.text, protocol, tools, options_for(answer.text))
         calls = tuple(Call(call.name, call.arguments, call.wire_id or "") for call in result.calls)
-        whole = all(call.ok for call in result.calls) and len(calls) == len(meaning)
-        whole = whole and all(
-            a.name == b.name and same(dict(a.arguments or {}), dict(b.arguments))
-            for a, b in zip(calls, meaning, strict=True)
-        )
+        whole = all(call.ok for call in result.calls) and same_calls(calls, meaning)
         said, thought = answer.probe.content, answer.probe.reasoning
         clean = result.text.strip() in (said, thought, f"{thought}{said}", "")
         changes = sum(len(call.edits) + len(call.problems) for call in result.calls)
@@ -392,36 +373,30 @@ def _encoding_of(text: str) -> tuple[tuple[str, str], ...]:
     for kind, value in KINDS.calls[0].arguments.items():
         at = text.find(kind)
         behind = text[at + len(kind) : at + len(kind) + 120] if at >= 0 else ""
-        notations: list[tuple[str, str]] = [("JSON", json.dumps(value))]
-        if value == _MARKUP:
-            notations.insert(0, ("with entities", "&lt;b&gt;"))
+        notations = [("with entities", "&lt;b&gt;")] if value == _MARKUP else []
+        notations.append(("JSON", json.dumps(value)))
         if isinstance(value, str):
             notations += [("Python", repr(value)), ("bare", value)]
         else:
-            notations += [
-                ("JSON", json.dumps(value, separators=(",", ":"))),
-                ("Python", str(value)),
-            ]
+            compact = json.dumps(value, separators=(",", ":"))
+            notations += [("JSON", compact), ("Python", str(value))]
         rows += [(kind, name) for name, shape in notations if shape in behind][:1]
     return tuple(rows)
 
 
-def _unclear(proof: Proof, answers: Answers) -> list[str]:
-    sentences: list[str] = []
+def _unclear(proof: Proof, answers: Answers) -> Iterator[str]:
     for check in proof.checks:
+        id = check.answer.probe.id
         if check.alike:
-            sentences.append(
-                f"the template writes {check.answer.probe.id} as it writes other values"
-            )
+            yield f"the template writes {id} as it writes other values"
         elif not check.clean:
-            sentences.append(f"tokens of the format stay in the text: {check.answer.probe.id}")
+            yield f"tokens of the format stay in the text: {id}"
     for answer in answers.others.values():
         if answer.error:
-            sentences.append(f"the template does not render {answer.probe.id}: {answer.error}")
+            yield f"the template does not render {answer.probe.id}: {answer.error}"
         elif not expected(answer):
-            sentences.append(f"the template writes no call: {answer.probe.id}")
+            yield f"the template writes no call: {answer.probe.id}"
     if not answers.wire.thought_key:
-        sentences.append("the template writes no reasoning")
+        yield "the template writes no reasoning"
     if not Samples.of(answers).two and not answers.fit[TWO.id].error:
-        sentences.append("the template writes the first of two calls")
-    return sentences
+        yield "the template writes the first of two calls"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 from ...core.errors import BadOptions, UnwritableCall, UsageError
@@ -29,24 +30,22 @@ _INDEX = re.compile(r"\d+")
 _WORD = r"(?P<name>[\w./:@+-]+)"
 
 
-def _frame_of(protocol: Protocol, name: str) -> tuple[str, str] | None:
-    # What is written before and after the arguments, None if those are not written as JSON.
+def _written(protocol: Protocol, *names: str) -> list[str] | None:
+    # What is written before, between and after the arguments of calls, None if those are not
+    # written as JSON.
+    codec = protocol.codec
     try:
-        before, mark, after = protocol.codec.write(name, _MARK, None).partition(_MARK)
+        calls = [codec.write(name, _MARK, None) for name in names]
     except UnwritableCall:
         return None
-    return (before, after) if mark else None
+    parts = (codec.join(calls) if len(calls) > 1 else calls[0]).split(_MARK)
+    return parts if len(parts) == len(names) + 1 else None
 
 
 def _around(protocol: Protocol) -> Around | None:
     # What is written around each of two calls and around both.
-    codec = protocol.codec
-    try:
-        text = codec.join([codec.write(name, _MARK, None) for name in (_NAME, _OTHER)])
-    except UnwritableCall:
-        return None
-    parts = text.split(_MARK)
-    if len(parts) != 3:
+    parts = _written(protocol, _NAME, _OTHER)
+    if parts is None:
         return None
     return Around.of(parts[0], parts[1].replace(_OTHER, _NAME), parts[2])
 
@@ -80,45 +79,34 @@ def structural_tag_of(protocol: Protocol, tools: Any) -> dict[str, Any]:
         # A list or a section with all the calls of an answer: tags of single calls would allow one
         # call to a list.
         calls = [
-            _tag(
-                around.opener.replace(_NAME, tool.name),
-                {"type": "json_schema", "json_schema": tool.schema},
-                around.closer,
-            )
+            _tag_of_json(around.opener.replace(_NAME, tool.name), tool, around.closer)
             for tool in specs
         ]
-        content = {
-            "type": "tags_with_separator",
-            "tags": calls,
-            "separator": around.between,
-            "at_least_one": True,
-        }
-        tags = [_tag(around.before, content, around.behind)]
+        several = {"type": "tags_with_separator", "tags": calls, "separator": around.between}
+        tags = [_tag(around.before, {**several, "at_least_one": True}, around.behind)]
     # A call begins at a head of the format, or at a whole beginning.
     heads = sorted(protocol.envelope.heads({}), key=len, reverse=True)
     begins = [tag["begin"] for tag in tags]
     triggers = (next((h for h in heads if begin.startswith(h)), begin) for begin in begins)
-    return {
-        "type": "structural_tag",
-        "format": {
-            "type": "triggered_tags",
-            "triggers": list(dict.fromkeys(triggers)),
-            "tags": tags,
-        },
-    }
+    triggered = {"type": "triggered_tags", "triggers": list(dict.fromkeys(triggers)), "tags": tags}
+    return {"type": "structural_tag", "format": triggered}
 
 
 def _tag(begin: str, content: dict[str, Any], end: str) -> dict[str, Any]:
     return {"type": "tag", "begin": begin, "content": content, "end": end}
 
 
+def _tag_of_json(begin: str, tool: ToolSpec, end: str) -> dict[str, Any]:
+    return _tag(begin, {"type": "json_schema", "json_schema": tool.schema}, end)
+
+
 def _tag_of(protocol: Protocol, tool: ToolSpec) -> dict[str, Any]:
     codec = _inner(protocol)
     if not isinstance(codec, ParameterCall):
-        frame = _frame_of(protocol, tool.name)
+        frame = _written(protocol, tool.name)
         if frame is None:
             raise _unsayable(protocol, "structural tag")
-        return _tag(frame[0], {"type": "json_schema", "json_schema": tool.schema}, frame[1])
+        return _tag_of_json(frame[0], tool, frame[1])
     form = codec.form
     # xgrammar knows parameters as Qwen3-Coder writes them, and no other tags.
     if not isinstance(form, TagForm) or form.parameter_tag("p") != "<parameter=p>":
@@ -130,16 +118,11 @@ def _tag_of(protocol: Protocol, tool: ToolSpec) -> dict[str, Any]:
 
 
 def response_template_for(raw: str, tools: Any) -> dict[str, Any] | None:
-    """Return the response template of the format that a text seems to be in, None if there is
-    none.
-    """
-    candidates = detect(raw, tools)
-    if not candidates:
-        return None
-    try:
-        return response_template_of(protocol_of(candidates[0].protocol))
-    except UsageError:
-        return None
+    """Return the response template of the format that a text seems to be in, or None."""
+    for likeliest in detect(raw, tools)[:1]:
+        with suppress(UsageError):
+            return response_template_of(protocol_of(likeliest.protocol))
+    return None
 
 
 def response_template_of(protocol: Protocol) -> dict[str, Any]:
@@ -179,7 +162,7 @@ def response_template_of(protocol: Protocol) -> dict[str, Any]:
 
 
 def _json_field(protocol: Protocol) -> dict[str, Any] | None:
-    frame = _frame_of(protocol, _NAME)
+    frame = _written(protocol, _NAME)
     if frame is None or frame[0].count(_NAME) != 1:
         return None
     before, after = frame

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ...formats.json.forms import ARGUMENTS, ID, NAME, TEXT
 from .answers import (
@@ -69,8 +69,7 @@ class Samples:
 
     @property
     def first(self) -> str:
-        """The answer whose first call shows the text around calls."""
-        return self.two or self.one
+        return self.two or self.one  # its first call shows the text around calls
 
 
 def _common(a: str, b: str, *, at_end: bool = False) -> str:
@@ -88,10 +87,8 @@ def _common(a: str, b: str, *, at_end: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The texts around calls: before and after each, and around all of them.
-
-    between: the text between two calls apart from closer and opener, or None if only one is
-    written.
+    """The texts around calls: before and after each, around all of them, and between two apart from
+    closer and opener (None if only one is written).
     """
 
     opener: str
@@ -103,8 +100,7 @@ class Around:
     @classmethod
     def of(cls, before: str, middle: str | None, behind: str) -> Around:
         """Return the part that the texts before, between and after two calls have in common.
-
-        middle: None if the template writes one call alone. All of both is then around the call.
+        middle: None if the template writes one call alone: all of both is around it then.
         """
         before = _without_thoughts(before)
         if middle is None:
@@ -120,11 +116,9 @@ class Around:
         )
 
     def markup(self) -> list[str]:
-        """Return the tokens around all calls, and between two."""
         return _tokens_of(self.before, self.between or "", self.behind)
 
     def section(self) -> list[str]:
-        """Return everything written before the first and after the last of all calls."""
         return [self.before.lstrip(), self.behind.rstrip()]
 
 
@@ -147,10 +141,8 @@ def _without_thoughts(text: str) -> str:
 # JSON: an object or a list that names tools, or a header before the arguments.
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A JSON value in a text, from `start` to `end`."""
-
+class Place(NamedTuple):
+    # A JSON value in a text, from `start` to `end`.
     value: Any
     start: int
     end: int
@@ -331,7 +323,7 @@ def _lost_headers(header: str) -> list[str]:
 
 
 def lost_in(samples: Samples) -> list[str]:
-    """Return the header of a call whose tokens were stripped, whatever family it is of."""
+    # The header of a call whose tokens were stripped, whatever family it is of.
     place = _place_of(samples.one, FERRY)
     if place is None or place.value != FERRY.arguments:
         return []
@@ -355,20 +347,14 @@ def _header(text: str, call: Call) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The texts between the words of a call with two arguments.
+    """The texts between the words of a call with two arguments."""
 
-    before: in front of the name. inside: between name and first key. next: between the first value
-    and the second key. behind: after the last value. middle: between the last value of the first of
-    two calls and the name of the second, or "" if there is one call. text_value, number_value:
-    before the value that is a string and the one that is a number.
-    """
-
-    before: str
-    inside: str
-    next: str
-    behind: str
-    middle: str
-    text_value: str
+    before: str  # before the name
+    inside: str  # between name and first key
+    next: str  # between the first value and the second key
+    behind: str  # after the last value
+    middle: str  # from there to the name of a second call, "" if there is one call
+    text_value: str  # before the value that is a string
     number_value: str
 
     @classmethod
@@ -549,7 +535,7 @@ FITS: tuple[Callable[[Samples], Constants | None], ...] = (
 
 
 def thought_of(answers: Answers) -> list[str]:
-    """Return opener and closer of reasoning, two empty strings for none."""
+    # Opener and closer of reasoning, two empty strings for none.
     samples = Samples.of(answers)
     if THOUGHT not in samples.thoughtful:
         return ["", ""]
@@ -567,7 +553,7 @@ def thought_of(answers: Answers) -> list[str]:
 
 
 def beside_of(answers: Answers) -> list[str]:
-    """Return the tokens that a template writes around text and reasoning next to a call."""
+    # The tokens that a template writes around text and reasoning next to a call.
     samples = Samples.of(answers)
     texts: list[str] = []
     if WORDS in (answer := answers.fit[SAID.id].text):
@@ -590,7 +576,7 @@ def beside_of(answers: Answers) -> list[str]:
 
 
 def result_of(answers: Answers) -> list[str]:
-    """Return the text before and after a result of a tool, [] if it is not written."""
+    # The text before and after a result of a tool, [] if it is not written.
     text = answers.answered
     if RESULT not in text:
         return []

@@ -28,15 +28,12 @@ TemplateLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """A conversation as a template writes it.
-
-    error: the reason why it is not one, line: the line of the template that failed. events: what
-    each line wrote, set and tested (see `tracer.Tracer`), if the rendering was traced.
-    """
+    """A conversation as a template writes it."""
 
     text: str = ""
-    error: str = ""
-    line: int | None = None
+    error: str = ""  # the reason why it is not one
+    line: int | None = None  # of the template that failed
+    # What each line wrote, set and tested (see `sandbox.Tracer`), if the rendering was traced.
     events: Sequence[tuple[str, int, int, str]] = ()
 
 
@@ -166,14 +163,9 @@ def _answer(request: str, seconds: int) -> dict[str, Any]:
     command = (sys.executable, "-m", f"{__package__}.sandbox")
     try:
         process = subprocess.run(  # noqa: S603 - our own module, and no shell
-            command,
-            input=request,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=seconds,
-            env=environment,
-            check=False,
-        )
+            command, input=request, capture_output=True, encoding="utf-8", timeout=seconds,
+            env=environment, check=False,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise _too_much(f"{seconds} s") from None
     if process.returncode != 0:
@@ -256,11 +248,6 @@ def _json_of(text: str, path: Path) -> Mapping[str, Any]:
 
 
 def _tokens(config: Mapping[str, Any]) -> dict[str, str]:
-    tokens: dict[str, str] = {}
-    for name in _TOKENS:
-        token = config.get(name)
-        if isinstance(token, Mapping):
-            token = token.get("content")
-        if isinstance(token, str):
-            tokens[name] = token
-    return tokens
+    tokens = {name: config.get(name) for name in _TOKENS}
+    texts = {k: t.get("content") if isinstance(t, Mapping) else t for k, t in tokens.items()}
+    return {name: text for name, text in texts.items() if isinstance(text, str)}

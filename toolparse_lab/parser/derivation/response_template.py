@@ -103,18 +103,14 @@ def _is_digit(tree: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """One field of a template as it is written.
+    """One field of a template as it is written."""
 
-    opener, closer: texts with slots in braces. content: the name of its parser. arguments: of the
-    parser. transform: of the parse. each: the transform is that of each item of a list.
-    """
-
-    opener: str
+    opener: str  # a text with slots in braces
     closer: str
-    content: str
-    arguments: Mapping[str, Any]
-    transform: Any
-    each: bool
+    content: str  # the name of its parser
+    arguments: Mapping[str, Any]  # of the parser
+    transform: Any  # of the parse
+    each: bool  # the transform is that of each item of a list
 
     @classmethod
     def of(cls, field: Mapping[str, Any]) -> Region:
@@ -132,18 +128,13 @@ class Region:
         return f"{self.opener}{text}{self.closer}"
 
     def calls(self, calls: Sequence[Call]) -> str:
-        if not calls:
-            return ""
-        if self.each:
+        if self.each and calls:
             return self.text(json.dumps([self._item(call) for call in calls], ensure_ascii=False))
-        return "\n".join(
-            self.opener.replace("{name}", call.name)
-            .replace("{id}", call.id)
-            .replace("{index}", str(index))
-            + self._body(call)
-            + self.closer
-            for index, call in enumerate(calls)
-        )
+        texts: list[str] = []
+        for i, call in enumerate(calls):
+            opener = self.opener.replace("{name}", call.name).replace("{id}", call.id)
+            texts.append(f"{opener.replace('{index}', str(i))}{self._body(call)}{self.closer}")
+        return "\n".join(texts)
 
     def _body(self, call: Call) -> str:
         if self.content == "json":
@@ -158,15 +149,12 @@ class Region:
             if "{key}" not in tag or "{value}" not in tag:
                 raise UnsampledPattern("a tag_pattern has the groups key and value")
             is_json = _is_json(self.arguments.get("value_parser"))
-            return "\n".join(
-                tag.replace("{key}", key).replace(
-                    "{value}",
-                    value
-                    if isinstance(value, str) and not is_json
-                    else json.dumps(value, ensure_ascii=False),
-                )
-                for key, value in call.arguments.items()
-            )
+            tags: list[str] = []
+            for key, value in call.arguments.items():
+                if is_json or not isinstance(value, str):
+                    value = json.dumps(value, ensure_ascii=False)
+                tags.append(tag.replace("{key}", key).replace("{value}", value))
+            return "\n".join(tags)
         raise UnsampledPattern(f"calls whose content is {self.content}")
 
     def _item(self, call: Call) -> Any:
@@ -269,19 +257,17 @@ class ResponseTemplate:
             ) from None
         return cls(region, reasoning)
 
-    def answer(self, probe: Probe) -> Answer:
+    def answers(self) -> Answers:
+        fit, others = ({p.id: self._answer(p) for p in probes} for probes in (FIT, HELD))
+        return Answers(fit, others, Wire(thought_key="reasoning_content" if self.thought else ""))
+
+    def _answer(self, probe: Probe) -> Answer:
         thought = ""
         if probe.reasoning and self.thought is not None:
             thought = self.thought.text(probe.reasoning)
         calls = self.calls.calls(probe.calls)
         gap = "\n" if calls and probe.content else ""
         return Answer(probe, f"{thought}{probe.content}{gap}{calls}")
-
-    def answers(self) -> Answers:
-        fit = {probe.id: self.answer(probe) for probe in FIT}
-        others = {probe.id: self.answer(probe) for probe in HELD}
-        key = "reasoning_content" if self.thought else ""
-        return Answers(fit, others, Wire(thought_key=key))
 
 
 def _fields(x: Any) -> Mapping[str, Any]:
@@ -331,10 +317,7 @@ def _of_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_response_template(template: Any, id: str | None = None) -> Protocol:
-    """Return the protocol of a response template.
-
-    See `Protocol.from_response_template`.
-    """
+    """See `Protocol.from_response_template`."""
     own_id = checked_id(id)
     source = ResponseTemplate.of(template)
     text = json.dumps(repr(source))

@@ -11,24 +11,25 @@ from __future__ import annotations
 
 import ast
 import json
+import urllib.error
+import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...core.errors import UnreadableTemplate
+from ...core.errors import BadOptions, UnreadableTemplate
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseOptions, ToolCall
-from ...core.values import Value, same, write_canonical
+from ...core.values import Value, leaves, same, write_canonical
 from ...formats.like import ProtocolLike
-from ..derivation.answers import PLAIN, Call, Probe, Wire, answers_of, cut_answer
+from ..derivation.answers import PLAIN, Call, Probe, Wire, answers_of, cut_answer, same_calls
 from ..derivation.derive import best_proof, options_for
 from ..derivation.renderer import ChatTemplate, Rendering, TemplateLike
 from ..parse import parse_text
-from .conversations import Turns, conversation_findings
+from .conversations import Turns, conversation_findings, finding_at
 from .lines import first_difference, patched_lines
 from .report import CODES, Finding, Loss, Patch, TemplateReport
 from .samples import NAMES, OTHER, TOOL_NAMES, WORD, Sample, samples, tools
-from .server import template_of_server
 
 _ID = "derived"
 _TOOL = "keep_note"
@@ -37,6 +38,8 @@ _FORGED = ("the text of another argument", "the text of another call")
 _MARKERS = ("the format's opener", "the format's closer")
 _OTHER_FORMS = ("template.encoded-twice", "template.object-arguments")
 _PATCHES = 6  # that are tried for one line
+_SECONDS = 10  # for a server to tell its template
+_LONGEST = 8_000_000  # bytes of what it tells
 
 
 def check_template(source: TemplateLike, *, protocol: ProtocolLike | None = None) -> TemplateReport:
@@ -62,8 +65,40 @@ def check_template(source: TemplateLike, *, protocol: ProtocolLike | None = None
     """
     server = isinstance(source, str) and source.startswith(("http://", "https://"))
     template = template_of_server(str(source)) if server else ChatTemplate.of(source)
-    exam = Exam.of(template, protocol)
-    return exam.report()
+    return Exam.of(template, protocol).report()
+
+
+def template_of_server(url: str) -> ChatTemplate:
+    """Return the template that a llama.cpp server tells at `/props`.
+
+    url: of the server, with or without `/v1`. Raises BadOptions for a server that cannot be
+    reached, and for one that tells no template.
+    """
+    root = url.rstrip("/").removesuffix("/props").removesuffix("/v1").rstrip("/")
+    try:
+        with urllib.request.urlopen(f"{root}/props", timeout=_SECONDS) as answer:  # noqa: S310
+            props: Any = json.loads(answer.read(_LONGEST))
+        got = type(props).__name__
+    except urllib.error.HTTPError as error:
+        props, got = None, f"status {error.code}"
+    except (OSError, ValueError) as error:
+        raise BadOptions(
+            "this server cannot be asked for its chat template",
+            got=f"{root}/props: {getattr(error, 'reason', None) or error}",
+            expected="the address of a llama.cpp server, such as http://127.0.0.1:8080",
+        ) from None
+    if isinstance(props, Mapping):
+        got = ", ".join(map(str, list(props)[:20])) or "nothing"
+        template = props.get("chat_template_tool_use") or props.get("chat_template")
+        if isinstance(template, str) and template:
+            return ChatTemplate.of({**props, "chat_template": template})
+    raise BadOptions(
+        "this server does not tell its chat template",
+        got=f"{got} from {root}/props",
+        expected="chat_template, as llama.cpp's server has it",
+        hint="vLLM, SGLang, Ollama and others tell none: pass the chat_template.jinja, the "
+        "tokenizer_config.json or the folder of the model that they serve",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +114,13 @@ class Reading:
 
     @property
     def returned(self) -> bool:
-        return len(self.came) == len(self.expected) and all(
-            a.name == b.name and same(dict(a.arguments), dict(b.arguments))
-            for a, b in zip(self.came, self.expected, strict=True)
-        )
+        return same_calls(self.came, self.expected)
 
     @property
     def _own(self) -> Mapping[str, Value]:
         # The arguments that came, if they are those of one call under the same names.
-        one = self.came[0] if len(self.came) == 1 else None
-        alike = one and (one.name, one.arguments.keys()) == (
-            self.expected[0].name,
-            self.expected[0].arguments.keys(),
-        )
-        return one.arguments if one and alike else {}
+        names = [(call.name, call.arguments.keys()) for call in (*self.came, self.expected[0])]
+        return self.came[0].arguments if len(names) == 2 and names[0] == names[1] else {}
 
     @property
     def value(self) -> Value:
@@ -108,11 +136,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Exam:
-    """A template, what reads it, and how a plain call looks in it.
-
-    before, behind: the text of a rendering around an answer. plain: argument -> the answer in which
-    it is a plain word.
-    """
+    """A template, what reads it, and how a plain call looks in it."""
 
     template: ChatTemplate
     protocol: ProtocolLike
@@ -120,9 +144,9 @@ class Exam:
     wire: Wire
     tools: tuple[ToolSpec, ...]
     options: ParseOptions
-    before: str
+    before: str  # the text of a rendering before an answer
     behind: str
-    plain: dict[str, str] = field(default_factory=dict)
+    plain: dict[str, str] = field(default_factory=dict)  # argument -> an answer with a word in it
 
     @classmethod
     def of(cls, template: ChatTemplate, protocol: ProtocolLike | None) -> Exam:
@@ -138,13 +162,14 @@ class Exam:
                     hint="name the protocol that reads them: protocol=, or --protocol",
                 )
             protocol = proof.protocol
-        wire, jobs = answers.wire, _first_jobs(answers.wire, own_tools)
-        prompt, plain, base = template.render(jobs)
-        if base.error:
-            # Some templates know no unions of types in the definitions of tools.
-            wire = replace(wire, plain_tools=True)
-            prompt, plain, base = template.render(_first_jobs(wire, own_tools))
-        if base.error:
+        # Some templates know no unions of types in the definitions of tools.
+        for wire in (answers.wire, replace(answers.wire, plain_tools=True)):
+            asked = wire.job(PLAIN, own_tools, prompt=True)
+            call = wire.job(Probe("", (_call({"note": WORD}),)), own_tools)
+            prompt, plain, base = template.render([asked, wire.job(PLAIN, own_tools), call])
+            if not base.error:
+                break
+        else:
             raise UnreadableTemplate(
                 "the template does not render a conversation with a call",
                 got=base.error,
@@ -163,10 +188,10 @@ class Exam:
             base.text[:start],
             base.text[start + len(answer) :],
         )
-        keys = dict.fromkeys(sample.key for sample in samples())
-        calls = [(_call({key: WORD}),) for key in keys]
-        renderings = exam.render([*calls, (_call({"box": _BOX}),)])
-        exam.plain.update(zip((*keys, "{}"), map(exam.answer, renderings), strict=True))
+        calls = {sample.key: (_call({sample.key: WORD}),) for sample in samples()}
+        calls["{}"] = (_call({"box": _BOX}),)
+        renderings = exam.render(list(calls.values()))
+        exam.plain.update(zip(calls, map(exam.answer, renderings), strict=True))
         if not exam.readings([Sample("a word", "note", WORD)])[0].returned:
             raise UnreadableTemplate(
                 "a plain call of this template is not read back",
@@ -198,7 +223,10 @@ class Exam:
         self, chosen: Iterable[Sample], template: ChatTemplate | None = None
     ) -> list[Reading]:
         every = list(chosen)
-        expected = [self._expected(sample) for sample in every]
+        expected = [
+            (Call(s.key, {"note": s.value}) if s.key in TOOL_NAMES else _call({s.key: s.value}),)
+            for s in every
+        ]
         readings: list[Reading] = []
         renderings = self.render(expected, template)
         for sample, calls, rendering in zip(every, expected, renderings, strict=True):
@@ -210,12 +238,6 @@ class Exam:
             )
             readings.append(Reading(sample, rendering, self.answer(rendering), found, came, calls))
         return readings
-
-    @staticmethod
-    def _expected(sample: Sample) -> tuple[Call, ...]:
-        if sample.key in TOOL_NAMES:
-            return (Call(sample.key, {"note": sample.value}),)
-        return (_call({sample.key: sample.value}),)
 
     def samples(self) -> list[Sample]:
         """Return every sample, with the format's own markers among the strings."""
@@ -331,8 +353,9 @@ class Exam:
                 return verdict(code, literal)
             box = self.written("box", self.plain["{}"])[0] or ""
             if isinstance(value, (dict, list)) and _is_literal(box, _BOX):
-                strings = [t for t in _strings(value) if t.isascii() and t in written]
-                bare = any(json.dumps(text)[1:-1] != text for text in strings)
+                strings = [text for _, text in leaves(value) if isinstance(text, str)]
+                shown = [text for text in strings if text.isascii() and text in written]
+                bare = any(json.dumps(text)[1:-1] != text for text in shown)
                 return verdict("template.unescaped" if bare else "template.changed", literal)
         if written == value and not isinstance(came, str) and same(_json_of(written), came):
             return verdict("limit.union", proof or "a bare text is read as JSON first")
@@ -394,18 +417,18 @@ class Exam:
         for reading, code, loss in verdicts:
             key = (code, lines.get(reading.sample.title))
             groups.setdefault(key, []).append((reading, loss))
-        source = self.template.text.split("\n")
         findings = []
         for (code, line), members in groups.items():
-            text = source[line - 1] if line is not None and line <= len(source) else ""
-            finding = Finding(code, tuple(loss for _, loss in members), line, text)
+            finding = finding_at(self.template, code, line, *(loss for _, loss in members))
             titles = {reading.sample.title for reading, _ in members}
             patch = self._patch(finding, titles, readings) if finding.kind == "template" else None
             findings.append(replace(finding, patch=patch))
         return findings
 
-    def _patches(self, finding: Finding, readings: Sequence[Reading]) -> Iterator[_Tried]:
-        # Each other text for the finding's line, with all samples read again.
+    def _patches(
+        self, finding: Finding, readings: Sequence[Reading]
+    ) -> Iterator[tuple[Patch, ChatTemplate, list[Reading]]]:
+        # Each other text for the finding's line, and the template with it, all samples read again.
         lines, line = self.template.text.split("\n"), finding.line or 0
         others = patched_lines(finding.source, finding.code) if line else []
         for text in others[:_PATCHES]:
@@ -415,28 +438,28 @@ class Exam:
                 after = self.readings([r.sample for r in readings], template)
             except UnreadableTemplate:
                 continue
-            yield _Tried(Patch(line, finding.source, text, 0), template, after)
+            yield Patch(line, finding.source, text, 0), template, after
 
     def _patch(
         self, finding: Finding, titles: set[str], readings: Sequence[Reading]
     ) -> Patch | None:
         best: Patch | None = None
         good = {r.sample.title for r in readings if r.returned} - titles
-        for tried in self._patches(finding, readings):
-            returned = {r.sample.title for r in tried.readings if r.returned}
+        for patch, _, after in self._patches(finding, readings):
+            returned = {r.sample.title for r in after if r.returned}
             healed = returned & titles
             if finding.code == "template.python":
                 # These did come back; they are to be written otherwise.
                 healed -= {
                     r.sample.title
-                    for r in tried.readings
+                    for r in after
                     if self.written(r.sample.key, r.text)[0] == repr(r.sample.value)
                 }
             # The format itself stays, as the model has learnt it.
-            pairs = zip(tried.readings, readings, strict=True)
+            pairs = zip(after, readings, strict=True)
             same_format = all(a.text == b.text for a, b in pairs if a.sample.value == WORD)
             if same_format and good <= returned and len(healed) > (best.healed if best else 0):
-                best = replace(tried.patch, healed=len(healed))
+                best = replace(patch, healed=len(healed))
         return best
 
     def _patch_of_text(self, finding: Finding, readings: Sequence[Reading]) -> Patch | None:
@@ -444,29 +467,13 @@ class Exam:
         other = replace(self.wire, as_text=not self.wire.as_text)
         probe = Probe("", (_call({"note": WORD}),))
         jobs = [wire.job(probe, self.tools) for wire in (self.wire, other)]
-        for tried in self._patches(finding, readings):
-            pairs = zip(tried.readings, readings, strict=True)
-            own, given = tried.template.render(jobs)
+        for patch, template, after in self._patches(finding, readings):
+            pairs = zip(after, readings, strict=True)
+            own, given = template.render(jobs)
             alike = "".join(own.text.split()) == "".join(given.text.split())
             if alike and all(a.rendering.text == b.rendering.text for a, b in pairs):
-                return replace(tried.patch, healed=len(finding.losses))
+                return replace(patch, healed=len(finding.losses))
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    patch: Patch
-    template: ChatTemplate
-    readings: list[Reading]
-
-
-def _first_jobs(wire: Wire, own_tools: tuple[ToolSpec, ...]) -> list[dict[str, Any]]:
-    call = Probe("", (_call({"note": WORD}),))
-    return [
-        wire.job(PLAIN, own_tools, prompt=True),
-        wire.job(PLAIN, own_tools),
-        wire.job(call, own_tools),
-    ]
 
 
 def _call(arguments: Mapping[str, Value], id: str = "call00001") -> Call:
@@ -478,15 +485,6 @@ _ABSENT = (Call(_TOOL, {"street": OTHER}),)
 
 def _said(calls: Sequence[Call]) -> str:
     return "; ".join(f"{call.name}({write_canonical(dict(call.arguments))})" for call in calls)
-
-
-def _strings(value: Value) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    for member in value.values() if isinstance(value, dict) else ():
-        yield from _strings(member)
-    for member in value if isinstance(value, list) else ():
-        yield from _strings(member)
 
 
 def _json_of(text: str | None) -> Value:

@@ -37,6 +37,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "two results": (WORD, OTHER, *RESULTS),
 }
 _MOST_FLIPS = 400
+_TAKES_FIRST = re.compile(r"tool_calls\s*(?:\[\s*0\s*\]|\|\s*first\b)")
 
 Job: TypeAlias = dict[str, Any]
 Jobs: TypeAlias = Mapping[str, Job]
@@ -109,7 +110,7 @@ def conversation_findings(
     return findings, len(jobs) + len(STRINGS) + 2
 
 
-def _finding(template: ChatTemplate, code: str, line: int | None, *losses: Loss) -> Finding:
+def finding_at(template: ChatTemplate, code: str, line: int | None, *losses: Loss) -> Finding:
     source = template.text.split("\n")
     return Finding(code, losses, line, source[line - 1] if line and line <= len(source) else "")
 
@@ -138,18 +139,13 @@ def _dropped(template: ChatTemplate, jobs: Jobs, texts: Texts) -> Iterator[Findi
             continue
         codes.add(code)
         if not rendering.error:
-            near = _around(missing[0], texts["one step"], texts["one call"])
+            # The word as the template writes it where it does, with the signs next to it.
+            word = near = missing[0]
+            for text in (texts["one call"].text, texts["one step"].text):
+                if (at := text.find(word)) >= 0:
+                    near = text[max(0, at - 8) : at + len(word) + 2]
             line = _line_that_drops(template, jobs[name], near)
-        yield _finding(template, code, line, Loss(name, "conversation", ", ".join(words), came))
-
-
-def _around(word: str, *renderings: Rendering) -> str:
-    # The word as the template writes it where it does, with the signs next to it.
-    for rendering in renderings:
-        at = rendering.text.find(word)
-        if at >= 0:
-            return rendering.text[max(0, at - 8) : at + len(word) + 2]
-    return word
+        yield finding_at(template, code, line, Loss(name, "conversation", ", ".join(words), came))
 
 
 def _line_that_drops(template: ChatTemplate, job: Job, word: str) -> int | None:
@@ -157,16 +153,11 @@ def _line_that_drops(template: ChatTemplate, job: Job, word: str) -> int | None:
     (traced,) = template.render([job], flips=[None])
     tests = [event for event in traced.events if event[0] in TESTS][:_MOST_FLIPS]
     flipped = template.render([job] * len(tests), flips=list(range(len(tests))))
-    lines = {
-        int(test[1])
-        for test, rendering in zip(tests, flipped, strict=True)
-        if word in rendering.text
-    }
+    lines = {int(t[1]) for t, text in zip(tests, flipped, strict=True) if word in text.text}
     if not lines:
         # No test: then a line takes the first of several.
-        first = re.compile(r"tool_calls\s*(?:\[\s*0\s*\]|\|\s*first\b)")
-        source = template.text.split("\n")
-        lines = {i for i, text in enumerate(source, 1) if first.search(text)}
+        source = enumerate(template.text.split("\n"), 1)
+        lines = {number for number, text in source if _TAKES_FIRST.search(text)}
     return lines.pop() if len(lines) == 1 else None
 
 
@@ -183,7 +174,7 @@ def _garbled(
             place = "one of several calls" if name in (*_CALLS, _BESIDE) else "an earlier call"
             if line not in lines:
                 loss = Loss(name, place, json.dumps(box), repr(box))
-                yield _finding(template, "template.python", line, loss)
+                yield finding_at(template, "template.python", line, loss)
             lines.add(line)
 
 
@@ -215,7 +206,7 @@ def _turn_end(template: ChatTemplate, jobs: Jobs, texts: Texts) -> Iterator[Find
     line = next((int(event[1]) for event in writes[second:] if end in event[3]), None)
     came = f"{end} between the calls, or not after all of them"
     loss = Loss("one call, two and three", "conversation", f"calls, then {end}", came)
-    yield _finding(template, "template.turn-end", line, loss)
+    yield finding_at(template, "template.turn-end", line, loss)
 
 
 def _forged_result(
@@ -232,7 +223,7 @@ def _forged_result(
         proof = "a conversation in which the model made the call is written alike"
         line = first_difference(traced.events, plain.events, forged)
         loss = Loss("a result", "tool result", json.dumps(forged), "another call", "", proof)
-        yield _finding(template, "limit.result-opens-call", line, loss)
+        yield finding_at(template, "limit.result-opens-call", line, loss)
 
 
 def _changed_results(template: ChatTemplate, turns: Turns, plain: Rendering) -> Iterator[Finding]:
@@ -252,11 +243,8 @@ def _changed_results(template: ChatTemplate, turns: Turns, plain: Rendering) -> 
             if written not in (STRINGS[title], json.dumps(STRINGS[title])[1:-1]):
                 seen[title] = (written, text)
     again = template.render(jobs([written for written, _ in seen.values()])) if seen else []
-    alike = [
-        title
-        for (title, (_, text)), other in zip(seen.items(), again, strict=True)
-        if other.text == text
-    ]
+    pairs = zip(seen, again, strict=True)
+    alike = [title for title, other in pairs if other.text == seen[title][1]]
     if not alike:
         return
     every = jobs([RESULTS[0], *(STRINGS[title] for title in alike)])
@@ -269,7 +257,7 @@ def _changed_results(template: ChatTemplate, turns: Turns, plain: Rendering) -> 
         loss = Loss(title, "tool result", json.dumps(value), json.dumps(written), written, proof)
         losses.setdefault(line, []).append(loss)
     for line, of_line in losses.items():
-        yield _finding(template, "template.result-changed", line, *of_line)
+        yield finding_at(template, "template.result-changed", line, *of_line)
 
 
 def _other_form(
@@ -300,4 +288,4 @@ def _other_form(
             return  # another notation, and a good one
     value = json.dumps(text) if other.as_text else text
     loss = Loss("all arguments", "arguments", value, came, written)
-    yield _finding(template, code, line, loss)
+    yield finding_at(template, code, line, loss)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.values import Value
+from ..derivation.answers import common_prefix, common_suffix
 
 Events = Sequence[Sequence[Any]]
 TESTS = ("test", "choice")
@@ -56,12 +57,16 @@ def first_difference(events: Events, plain: Events, value: Value, written: str =
     """Return the line that is the first to write `value` otherwise than a plain word, or the test
     that leaves it out. None if nothing differs.
 
-    events, plain: of both renderings, as `tracer.Tracer` has them. written: the whole text of the
+    events, plain: of both renderings, as `sandbox.Tracer` has them. written: the whole text of the
     value; a line that writes just that goes first.
     """
     ours, theirs, test = list(map(tuple, events)), list(map(tuple, plain)), None
     while True:
-        ours, theirs = _differing(ours, theirs)
+        # What is left of both without their common beginning and end.
+        start = common_prefix(ours, theirs)
+        ours, theirs = ours[start:], theirs[start:]
+        end = common_suffix(ours, theirs)
+        ours, theirs = ours[: len(ours) - end], theirs[: len(theirs) - end]
         exact = [e for e in ours if e[0] not in TESTS and e[3] == written and e not in theirs]
         if exact and written:
             return int(exact[0][1])
@@ -86,17 +91,6 @@ def first_difference(events: Events, plain: Events, value: Value, written: str =
             calls = (e for e in ours if e[2] <= level and e[0] not in TESTS)
             return int(next(calls, step)[1])
         ours, theirs = ours[1:], theirs[1:] if is_same_place else theirs
-
-
-def _differing(a: list[Any], b: list[Any]) -> tuple[list[Any], list[Any]]:
-    # What is left of both without their common beginning and end.
-    start = 0
-    while start < min(len(a), len(b)) and a[start] == b[start]:
-        start += 1
-    end = 0
-    while end < min(len(a), len(b)) - start and a[-1 - end] == b[-1 - end]:
-        end += 1
-    return a[start : len(a) - end], b[start : len(b) - end]
 
 
 def patched_lines(text: str, code: str) -> list[str]:

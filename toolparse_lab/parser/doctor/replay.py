@@ -14,21 +14,21 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from ...core.errors import BadOptions, UnreadableTemplate
 from ...core.toolspec import ToolsLike, tool_specs
-from ...core.types import ParseResult, ToolCall
+from ...core.types import ParseResult
 from ...core.types.options import TokenizerLike
 from ...core.types.tokens import detokenized
 from ...core.values import read_strict, same
-from ...core.values.printable import printable
 from ...formats.like import ProtocolLike
 from ..derivation.answers import common_prefix
 from ..derivation.renderer import ChatTemplate, Rendering, TemplateLike
 from ..parse import parse_text
+from .report import shortened
 
 REPLAY_CODES: Mapping[str, str] = {
     "replay.prompt": "an earlier part of the prompt is written otherwise",
@@ -50,7 +50,7 @@ REPLAY_CODES: Mapping[str, str] = {
 """Code -> sentence. Codes are permanent."""
 
 Level: TypeAlias = Literal["ids", "text"]
-_AROUND = 60  # characters that are shown on either side of a difference
+_SHOWN = 120  # characters after a difference
 _REASONING = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
 _SPACE = re.compile(r"\s+")
 
@@ -77,15 +77,14 @@ class Drift:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the drift as JSON has it."""
-        names = ("turn", "code", "level", "at", "drawn", "shown")
-        return {name: getattr(self, name) for name in names} | {"meaning": REPLAY_CODES[self.code]}
+        return {**asdict(self), "meaning": REPLAY_CODES[self.code]}
 
     def __str__(self) -> str:
         unit = "token" if self.level == "ids" else "character"
         return (
             f"turn {self.turn}: {self.code}: {REPLAY_CODES[self.code]}, from {unit} {self.at} on\n"
-            f"  drawn:  {_short(self.drawn)}\n"
-            f"  shown:  {_short(self.shown)}"
+            f"  drawn:  {shortened(self.drawn, _SHOWN)}\n"
+            f"  shown:  {shortened(self.shown, _SHOWN)}"
         )
 
 
@@ -197,7 +196,8 @@ def replay_check(
         found = None
         if turn.prompt_ids and turn.ids and after.prompt_ids:
             levels["ids"] = None
-            found = _drift_of_ids(i, turn, after.prompt_ids, tokenizer)
+            drawn, n = [*turn.prompt_ids, *turn.ids], len(turn.prompt_ids)
+            found = _drift_of_ids(i, drawn, list(after.prompt_ids), n, tokenizer)
         if writings is not None:
             levels["text"] = None
             asked, before, alone, _, shown = writings[3 * i : 3 * i + 5]
@@ -227,29 +227,17 @@ def _turns(conversation: Iterable[Mapping[str, Any]]) -> list[_Turn]:
             got=type(conversation).__name__ if items else "no messages",
             expected="messages in OpenAI's shape, or the requests of a conversation",
         )
+
+    def turn(messages: Sequence[Mapping[str, Any]], item: Mapping[str, Any]) -> _Turn:
+        raw = item.get("raw")
+        ids, prompt_ids = _ids(item, "token_ids"), _ids(item, "prompt_token_ids")
+        return _Turn(messages, raw if isinstance(raw, str) else None, ids, prompt_ids)
+
     if all("messages" in item for item in items):
-        return [
-            _Turn(
-                list(item["messages"]),
-                _text_of(item),
-                _ids(item, "token_ids"),
-                _ids(item, "prompt_token_ids"),
-            )
-            for item in items
-        ]
-    turns = []
-    for at, message in enumerate(items):
-        if message.get("role") == "assistant":
-            ids, prompt_ids = _ids(message, "token_ids"), _ids(message, "prompt_token_ids")
-            turns.append(_Turn(items[:at], _text_of(message), ids, prompt_ids))
-    if items[-1].get("role") != "assistant":
-        turns.append(_Turn(items))
-    return turns
-
-
-def _text_of(item: Mapping[str, Any]) -> str | None:
-    raw = item.get("raw")
-    return raw if isinstance(raw, str) else None
+        return [turn(list(item["messages"]), item) for item in items]
+    roles = [message.get("role") for message in items]
+    turns = [turn(items[:at], items[at]) for at, role in enumerate(roles) if role == "assistant"]
+    return turns if roles[-1] == "assistant" else [*turns, _Turn(items)]
 
 
 def _ids(item: Mapping[str, Any], name: str) -> list[int]:
@@ -307,12 +295,13 @@ def _call(call: Any, arguments: str) -> Any:
 # -- ids
 
 
-def _drift_of_ids(number: int, turn: _Turn, shown: Sequence[int], tokenizer: Any) -> Drift | None:
-    drawn = [*turn.prompt_ids, *turn.ids]
-    at = _alike(drawn, shown)
+def _drift_of_ids(
+    number: int, drawn: list[int], shown: list[int], n_prompt: int, tokenizer: Any
+) -> Drift | None:
+    at = common_prefix(drawn, shown)
     if at == len(drawn):
         return None
-    code = "replay.prompt" if at < len(turn.prompt_ids) else "replay.tokens"
+    code = "replay.prompt" if at < n_prompt else "replay.tokens"
 
     def words(ids: Sequence[int]) -> str:
         some = ids[at : at + 12]
@@ -338,19 +327,7 @@ def _drift_of_tokens(
 
     own = list(turn.ids) or ids_of(turn.raw)
     start = list(turn.prompt_ids) or ids_of(before)
-    drawn, shown = [*start, *own], ids_of(after)
-    at = _alike(drawn, shown)
-    if at == len(drawn):
-        return None
-    parts = (detokenized(ids[at : at + 12], tokenizer) for ids in (drawn, shown))
-    return Drift(number, "replay.tokens", "ids", at, *parts)
-
-
-def _alike(drawn: Sequence[int], shown: Sequence[int]) -> int:
-    for at, (one, other) in enumerate(zip(drawn, shown, strict=False)):
-        if one != other:
-            return at
-    return min(len(drawn), len(shown))
+    return _drift_of_ids(number, [*start, *own], ids_of(after), 0, tokenizer)
 
 
 # -- texts
@@ -358,16 +335,13 @@ def _alike(drawn: Sequence[int], shown: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """A turn as a template writes it: its prompt, that with the answer behind it, the next prompt.
-
-    told: where in the prompt its last message ends; behind it stands the beginning of an answer.
-    """
+    """A turn as a template writes it."""
 
     number: int
-    before: str
-    told: int
-    alone: str
-    after: str
+    before: str  # its prompt
+    told: int  # where in the prompt its last message ends, and the beginning of an answer follows
+    alone: str  # the prompt with the answer
+    after: str  # the next prompt
     drawn: str | None
     protocol: ProtocolLike
 
@@ -380,8 +354,8 @@ class _Texts:
             whole, shown = self.alone, self.after
             if shown.startswith(whole):
                 return None
-            code = "replay.reasoning-dropped" if self._drops_thought(whole) else "replay.prompt"
-            return self._at(code, whole, shown)
+            drops = len(_REASONING.findall(whole)) > len(_REASONING.findall(shown))
+            return self._at("replay.reasoning-dropped" if drops else "replay.prompt", whole, shown)
         whole = self.before + drawn
         if self.after.startswith(whole):
             return None
@@ -397,9 +371,6 @@ class _Texts:
         at = common_prefix(drawn, shown)
         return Drift(self.number, code, "text", at, drawn[at:], shown[at : at + 400])
 
-    def _drops_thought(self, whole: str) -> bool:
-        return len(_REASONING.findall(whole)) > len(_REASONING.findall(self.after))
-
     def _code(self, drawn: str) -> str:
         # What follows the turn in the next prompt is that of the messages after it.
         shown = self._shown()
@@ -410,7 +381,7 @@ class _Texts:
             drawn = thought
         if _bare(drawn) in _bare(shown):
             return "replay.white-space"
-        own, theirs = self._read(drawn), self._read(shown)
+        own, theirs = (parse_text(text, self.protocol) for text in (drawn, shown))
         if own.calls:
             return _difference_of(own, theirs)
         if theirs.calls or _bare(own.text) != _bare(theirs.text):
@@ -419,14 +390,10 @@ class _Texts:
 
     def _shown(self) -> str:
         # The turn as the template writes it, as far as the next prompt has it.
-        if self.alone.startswith(self.before):
-            end = common_prefix(self.alone, self.after)
-            if end > len(self.before):
-                return self.alone[len(self.before) : max(end, len(self.before))]
-        return self.after[len(self.before) :]
-
-    def _read(self, text: str) -> ParseResult:
-        return parse_text(text, self.protocol)
+        start, end = len(self.before), common_prefix(self.alone, self.after)
+        if self.alone.startswith(self.before) and end > start:
+            return self.alone[start:end]
+        return self.after[start:]
 
 
 def _difference_of(own: ParseResult, theirs: ParseResult) -> str:
@@ -435,8 +402,13 @@ def _difference_of(own: ParseResult, theirs: ParseResult) -> str:
     for one, other in zip(readable, shown, strict=False):
         if one.name != other.name:
             return "replay.name"
-        if code := _difference_of_arguments(one, other):
-            return code
+        again, before = (
+            any(step.rule == "read.double-encoded" for step in call.steps) for call in (other, one)
+        )
+        if again and not before:
+            return "replay.encoded-twice"
+        if not same(read_strict(one.arguments_json), read_strict(other.arguments_json)):
+            return "replay.value"
     if len(shown) < len(readable):
         written = theirs.raw
         named = [call for call in readable if call.name and call.name in written]
@@ -454,20 +426,5 @@ def _difference_of(own: ParseResult, theirs: ParseResult) -> str:
     return "replay.order" if orders[0] != orders[1] else "replay.writing"
 
 
-def _difference_of_arguments(one: ToolCall, other: ToolCall) -> str:
-    if any(step.rule == "read.double-encoded" for step in other.steps) and not any(
-        step.rule == "read.double-encoded" for step in one.steps
-    ):
-        return "replay.encoded-twice"
-    if not same(read_strict(one.arguments_json), read_strict(other.arguments_json)):
-        return "replay.value"
-    return ""
-
-
 def _bare(text: str) -> str:
     return _SPACE.sub("", text)
-
-
-def _short(text: str) -> str:
-    text = printable(text[: 2 * _AROUND + 1])
-    return text if len(text) <= 2 * _AROUND else text[: 2 * _AROUND] + "…"

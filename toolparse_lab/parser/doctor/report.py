@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...core import hooks
@@ -62,8 +62,7 @@ class Loss:
 class Patch:
     """Another text for one line. Nothing that came back before is lost by it.
 
-    old, new: the part of the line that changes, in its tag. healed: how many losses of the finding
-    come back.
+    healed: how many losses of the finding come back.
     """
 
     line: int
@@ -73,6 +72,7 @@ class Patch:
 
     @property
     def old(self) -> str:
+        """The part of the line that changes, in its tag."""
         return self._part(self.source)
 
     @property
@@ -115,7 +115,6 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON has it."""
-        fields = ("title", "place", "value", "came", "text", "proof")
         patch = self.patch
         return {
             "code": self.code,
@@ -124,31 +123,28 @@ class Finding:
             "meaning": CODES[self.code][1],
             "line": self.line,
             "source": self.source,
-            "losses": [{name: getattr(loss, name) for name in fields} for loss in self.losses],
+            "losses": list(map(asdict, self.losses)),
             "patch": patch and {"line": patch.line, "text": patch.text, "healed": patch.healed},
         }
 
     def __str__(self) -> str:
         lines = [f"{self.severity} {self.code}: {CODES[self.code][1]}"]
         if self.line is not None:
-            lines.append(f"  line {self.line}:  {_short(self.source.strip())}")
+            lines.append(f"  line {self.line}:  {shortened(self.source.strip())}")
         elif self.kind == "template":
             lines.append("  line unknown")
-        first = self.losses[0]
-        lines.append(f"  put in:   {_short(first.value)}  ({first.title}, {first.place})")
-        lines.append(f"  came out: {_short(first.came)}")
+        first, *others = self.losses
+        lines.append(f"  put in:   {shortened(first.value)}  ({first.title}, {first.place})")
+        lines.append(f"  came out: {shortened(first.came)}")
         if first.text:
-            lines.append(f"  written:  {_short(first.text)}")
+            lines.append(f"  written:  {shortened(first.text)}")
         if first.proof:
-            lines.append(f"  proof:    {_short(first.proof)}")
-        if len(self.losses) > 1:
-            others = dict.fromkeys(loss.title for loss in self.losses[1:])
-            lines.append(f"  as well:  {'; '.join(others)}")
+            lines.append(f"  proof:    {shortened(first.proof)}")
+        if others:
+            lines.append(f"  as well:  {'; '.join(dict.fromkeys(o.title for o in others))}")
         if self.patch is not None:
-            n = len(self.losses)
-            count = (
-                f"all {n} of these" if self.patch.healed == n > 1 else f"{self.patch.healed} of {n}"
-            )
+            n, healed = len(self.losses), self.patch.healed
+            count = f"all {n} of these" if healed == n > 1 else f"{healed} of {n}"
             lines.append(f"  patch:    heals {count}, and harms no other value")
             lines.append(f"          - {self.patch.old}")
             lines.append(f"          + {self.patch.new}")
@@ -202,9 +198,8 @@ class TemplateReport:
             if findings:
                 lines += [head, "", *(f"{text}\n" for text in findings)]
         n = sum(f.kind == "template" for f in self.findings)
-        verdict = (
-            f"{n} finding{'s' if n > 1 else ''} in the template" if n else "the template is ok"
-        )
+        found = f"{n} finding{'s' if n > 1 else ''} in the template"
+        verdict = found if n else "the template is ok"
         lines.append(f"{verdict}: {self.checked} conversations, read as {self.protocol}")
         return "\n".join(lines)
 
@@ -214,6 +209,6 @@ class TemplateReport:
         return hooks.mimebundle(self)
 
 
-def _short(text: str) -> str:
+def shortened(text: str, most: int = _LONGEST) -> str:
     words = printable(text)
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
+    return words if len(words) <= most else f"{words[:most]}…"

@@ -15,14 +15,10 @@ what their calls are."""
 #
 # Cost: a text that is not there costs a search of the rest, once (`missing`).
 #
-# Their parts are brought onto raw, and from there on a call is a call: coerced,
-# validated and explained like our own. An exception of theirs becomes a Problem.
-#
-# The result is what their `parse_generated_text` says of the whole text, whatever the chunking: a
-# foreign parser gives no promise that its answer for a beginning will stand, and text that was
-# handed out cannot be taken back. So `tp.stream` of such an object holds its events until `close`.
-# Their own stream parser is what `create_stream_parser` gives, and `tp.check_protocol` says whether
-# the two agree.
+# The result is what their `parse_generated_text` says of the whole text: a foreign parser gives no
+# promise that its answer for a beginning will stand, and text that was handed out cannot be taken
+# back. So `tp.stream` of such an object holds its events until `close`. Their own stream parser is
+# what `create_stream_parser` gives, and `tp.check_protocol` says whether the two agree.
 
 from __future__ import annotations
 
@@ -87,35 +83,24 @@ class Piece:
     calls: list[TheirPart] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """The pieces of raw, the fault with the parts, and calls for which raw has no character."""
-
-    pieces: list[Piece]
-    problems: list[Problem]
-    homeless: list[TheirPart]
-
-
 def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Placement:
     """Cut `raw` into pieces with the calls they hold.
 
     call_texts: those that the parser names as its calls' texts, in order. May be empty.
     """
-    placing = _Placing(raw, call_texts)
+    placing = Placement(raw, call_texts)
     missing: set[str] = set()
     for i, part in enumerate(parts):
+        text = part.text
         if part.kind == "call":
             placing.pending.append(part)
-            continue
-        text = part.text
-        if not text:
+        if part.kind == "call" or not text:
             continue
         at = None if text in missing else placing.find(text, i == len(parts) - 1)
         if at is None:
             placing.unplaced = True
             missing.add(text)
-            message = f"{_short(text)} does not stand in the text"
-            placing.complain("foreign.text-not-in-raw", message)
+            placing.complain_of_text(_short(text))
             continue
         end = at + len(text)
         # A call's own text may have the text too.
@@ -130,7 +115,7 @@ def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Pl
         placing.cursor = end
 
     placing.fill(len(raw))
-    homeless = placing.house()
+    placing.house()
     # Without empty pieces; a text may come in several parts, and white space between two of them.
     pieces: list[Piece] = []
     for piece in placing.pieces:
@@ -138,14 +123,18 @@ def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Pl
             pieces[-1] = Piece("text", pieces[-1].start, piece.end)
         elif piece.start < piece.end:
             pieces.append(piece)
-    return Placement(pieces, placing.problems, homeless)
+    placing.pieces = pieces
+    return placing
 
 
-class _Placing:
+class Placement:
+    """The pieces of raw, the fault with the parts, and calls for which raw has no character."""
+
     def __init__(self, raw: str, call_texts: Sequence[str]) -> None:
         self._raw = raw
         self.problems: list[Problem] = []
         self.pieces: list[Piece] = []
+        self.homeless: list[TheirPart] = []
         self.cursor = 0  # after the last piece
         self.pending: list[TheirPart] = []  # calls that came since
         self.unplaced = False  # a text came since that is not in raw
@@ -154,8 +143,7 @@ class _Placing:
         for text in call_texts:
             at = raw.find(text, end) if text else -1
             if at < 0:
-                message = f"the call's text {_short(text)} does not stand in the text"
-                self.complain("foreign.text-not-in-raw", message)
+                self.complain_of_text(f"the call's text {_short(text)}")
                 continue
             end = at + len(text)
             self.spans.append((at, end))
@@ -168,6 +156,9 @@ class _Placing:
         severity: Literal["warning", "info"] = "warning",
     ) -> None:
         self.problems.append(Problem("scan", code, severity, message, "", span))
+
+    def complain_of_text(self, what: str) -> None:
+        self.complain("foreign.text-not-in-raw", f"{what} does not stand in the text")
 
     def find(self, text: str, last: bool) -> int | None:
         # The last part is looked for at the end first: the end of the text is most likely there.
@@ -252,18 +243,15 @@ class _Placing:
         current = 0
         for call in self.pending if spans else ():
             # Only a few spans ahead, so that many calls stay linear.
-            for i in range(current, min(len(spans), current + _AHEAD)):
-                start, end = spans[i]
-                if call.name in self._raw[start:end]:
-                    current = i
-                    break
+            ahead = range(current, min(len(spans), current + _AHEAD))
+            named = (i for i in ahead if call.name in self._raw[slice(*spans[i])])
+            current = next(named, current)
             shares[current].append(call)
         return shares
 
-    def house(self) -> list[TheirPart]:
+    def house(self) -> None:
         # Calls without a character of their own go to the piece before them, or else the first;
-        # what comes back has no piece at all. A text with such a call becomes a call's piece.
-        homeless: list[TheirPart] = []
+        # the homeless have no piece at all. A text with such a call becomes a call's piece.
         first = next((p for p in self.pieces if p.end > p.start), None)
         before: Piece | None = None
         for piece in self.pieces:
@@ -272,7 +260,7 @@ class _Placing:
                 continue
             near = before or first
             if near is None:
-                homeless.extend(piece.calls)
+                self.homeless += piece.calls
             elif piece.calls:
                 name = _short(piece.calls[0].name)
                 message = "has no characters of its own; it is shown on what stands next to it"
@@ -280,7 +268,6 @@ class _Placing:
                 near.kind = "call"
                 near.calls.extend(piece.calls)
             piece.calls = []
-        return homeless
 
 
 def _short(text: str) -> str:
@@ -297,9 +284,8 @@ _ID_KEYS = ("toolCallId", "tool_call_id", "id")
 
 
 class ForeignParser:
-    """Collects one text and lets their protocol read it at the end (see the module).
-
-    silent: as for `StreamParser`. Events cost nothing here.
+    """Collects one text and lets their protocol read it at the end. The arguments and methods are
+    those of `StreamParser`.
     """
 
     def __init__(
@@ -321,11 +307,7 @@ class ForeignParser:
         self._result: ParseResult | None = None
 
     def feed(self, chunk: str | None) -> tuple[Event, ...]:
-        """Take a chunk, or None for an empty one. No event comes before `close`.
-
-        Raises ParserClosed after it, and UnreadableInput for anything that is neither text nor
-        None.
-        """
+        """Take a chunk. No event comes before `close`."""
         if self._result is not None:
             raise ParserClosed("this parser is closed", hint="make a new one with tp.stream()")
         if isinstance(chunk, str):
@@ -349,10 +331,7 @@ class ForeignParser:
         return events
 
     def text_of(self, span: Span) -> str:
-        """Return the characters of a span of the text fed so far.
-
-        Before `close` the chunks are joined for each call.
-        """
+        """Return the characters of a span. Before `close` the chunks are joined for each call."""
         return span.of("".join(self._chunks))
 
     def _read(self, raw: str) -> ParseResult:
@@ -375,7 +354,7 @@ class ForeignParser:
 
         segments: list[Segment] = []
         calls: list[ToolCall] = []
-        # Bodies bring the protocol's id along, and that is all a resolver would ask of it here.
+        # Bodies bring the protocol's id along, which is all that a resolver asks of it here.
         resolver = Resolver(cast(Protocol, self.protocol), self.tools, self.options)
         for i, piece in enumerate(placement.pieces):
             span = Span(piece.start, piece.end)
@@ -390,14 +369,9 @@ class ForeignParser:
                 calls.extend(map(_with_rough_origins, resolved))
 
         return ParseResult(
-            raw=raw,
-            protocol=self.protocol.id,
-            options=self.options,
-            segments=tuple(segments),
-            calls=tuple(calls),
-            problems=tuple(problems),
-            tools=self._specs,
-        )
+            raw, self.protocol.id, self.options, tuple(segments), tuple(calls), tuple(problems),
+            self._specs,
+        )  # fmt: skip
 
 
 def _parts_of(
@@ -406,7 +380,13 @@ def _parts_of(
     # None if their parser fails. They get the tools as AI SDKs hand them over, and an `on_error`
     # that adds problems.
     def on_error(message: Any = "", metadata: Any = None, *_: Any) -> None:
-        problems.append(_reported(raw, str(message), metadata))
+        # Member `toolCall` of their metadata is the text of the call, if they name it.
+        text = None
+        if isinstance(metadata, Mapping):
+            text = metadata.get("toolCall", metadata.get("tool_call"))
+        span = _find(raw, text) if isinstance(text, str) else None
+        what = str(message) or "the parser reported an error"
+        problems.append(Problem("decode", "foreign.reported", "error", what, "", span))
 
     limit = _PARTS_PER_CHARACTER * len(raw) + _MORE_PARTS
 
@@ -455,22 +435,11 @@ def read_parts(parts: Iterable[Any], problems: list[Problem]) -> Iterator[TheirP
 
 
 def _first_text(part: Any, keys: tuple[str, ...]) -> str | None:
-    texts = (member(part, key) for key in keys)
-    return next((text for text in texts if isinstance(text, str)), None)
+    return next((text for key in keys if isinstance(text := member(part, key), str)), None)
 
 
 def _failed(method: str, e: Exception) -> Problem:
     return Problem("scan", "parser.failed", "error", f"{method} raised {type(e).__name__}: {e}")
-
-
-def _reported(raw: str, message: str, metadata: Any) -> Problem:
-    # Member `toolCall` of their metadata is the text of the call, if they name it.
-    message = message or "the parser reported an error"
-    text = None
-    if isinstance(metadata, Mapping):
-        text = metadata.get("toolCall", metadata.get("tool_call"))
-    span = _find(raw, text) if isinstance(text, str) else None
-    return Problem("decode", "foreign.reported", "error", message, "", span)
 
 
 def _find(text: str, part: str) -> Span | None:
@@ -506,12 +475,9 @@ def _with_rough_origins(call: ToolCall) -> ToolCall:
 
     def table() -> dict[str, Origin]:
         origin = Origin(call.segment.span, False)
-        origins = {"": origin}
-        for path, _ in leaves(read_strict(call.arguments_json)):
-            parts = path.split("/")
-            for size in range(2, len(parts) + 1):
-                origins["/".join(parts[:size])] = origin
-        return origins
+        paths = [path.split("/") for path, _ in leaves(read_strict(call.arguments_json))]
+        above = ("/".join(path[:size]) for path in paths for size in range(2, len(path) + 1))
+        return dict.fromkeys(["", *above], origin)
 
     return replace(call, origins=OriginTable(table))
 

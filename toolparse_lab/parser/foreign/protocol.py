@@ -72,7 +72,7 @@ class ForeignProtocol:
 
     @property
     def name(self) -> str:
-        """The id, under the name that a reader has."""
+        """The id."""
         return self.id
 
     def parse(self, raw: str, tools: Any = None, options: Any = None) -> Any:
@@ -241,11 +241,9 @@ def _is_one(x: Any) -> bool:
 
 def _name_of(x: Any) -> str:
     # Its own id or name, else its type's.
-    for key in ("id", "name", "__name__"):
-        name = member(x, key)
-        if isinstance(name, str) and name:
-            return name
-    return "object" if isinstance(x, Mapping) else type(x).__name__
+    names = (member(x, key) for key in ("id", "name", "__name__"))
+    own = next((name for name in names if isinstance(name, str) and name), None)
+    return own or ("object" if isinstance(x, Mapping) else type(x).__name__)
 
 
 # How their methods are called
@@ -256,8 +254,7 @@ def _name_of(x: Any) -> str:
 
 
 def _call(method: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    # By names, with one mapping, or in order. arguments: by our names, in the order in which
-    # methods take them.
+    # arguments: by our names, in the order in which methods take them.
     try:
         parameters = list(inspect.signature(method).parameters.values())
     except (TypeError, ValueError):
@@ -277,8 +274,7 @@ def _by_name(
 ) -> dict[str, Any] | None:
     # None if the method is not to be called by names: it is where it takes at least one of ours,
     # in either case, and needs nothing we do not have. One that takes any keyword gets all of
-    # them, in our spelling where it names none.
-    # Their parameter -> our name for it.
+    # them, in our spelling where it names none. ours: their parameter -> our name for it.
     ours = {p.name: _CAPITAL.sub(r"_\1", p.name).lower() for p in parameters}
     for p in parameters:
         is_needed = p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
@@ -357,48 +353,39 @@ class TheirStream:
         if self._transform is not None:
             # Older SDKs read textDelta, newer ones delta.
             part = {"type": "text-delta", "id": "0", "delta": chunk, "textDelta": chunk}
-            self._take(_call(self._transform, {"chunk": part, "controller": self}))
-        elif self._feed is not None:
-            self._take(self._feed(chunk))
-        else:
-            self._chunks.append(chunk)
-
-        return self._drain()
+            return self._came(_call(self._transform, {"chunk": part, "controller": self}))
+        if self._feed is not None:
+            return self._came(self._feed(chunk))
+        self._chunks.append(chunk)
+        return []
 
     def close(self) -> list[Any]:
         """Return the parts that came at the end."""
         if self._transform is not None:
             part = {"type": "finish", "finishReason": "stop"}
-            self._take(_call(self._transform, {"chunk": part, "controller": self}))
+            parts = self._came(_call(self._transform, {"chunk": part, "controller": self}))
             # A transformer's own end is `flush`, the last of the names.
             for end in self._ends[-1:]:
-                self._take(_call(end, {"controller": self}))
-        elif self._feed is not None:
-            for end in self._ends[:1]:
-                self._take(end())
-        elif self._whole is not None:
-            self._take(self._whole(self._chunks))
+                parts += self._came(_call(end, {"controller": self}))
+            return parts
+        if self._feed is not None:
+            return [part for end in self._ends[:1] for part in self._came(end())]
+        return [] if self._whole is None else self._came(self._whole(self._chunks))
 
-        return self._drain()
-
-    def _take(self, parts: Any) -> None:
-        # One part, several, or nothing. A mapping or a string is one part.
+    def _came(self, parts: Any) -> list[Any]:
+        # One part, several, or nothing, after those that were enqueued. A mapping or a string is
+        # one part.
         if isinstance(parts, (Mapping, str)):
             self._out.append(parts)
         elif isinstance(parts, Iterable):
             self._out.extend(parts)
-
-    def _drain(self) -> list[Any]:
         out, self._out = self._out, []
         return out
 
 
 def _first(x: Any, names: tuple[str, ...]) -> Callable[..., Any] | None:
-    for name in names:
-        method = member(x, name)
-        if callable(method):
-            return cast(Callable[..., Any], method)
-    return None
+    methods = (member(x, name) for name in names)
+    return cast("Callable[..., Any] | None", next(filter(callable, methods), None))
 
 
 # Whatever a caller names a protocol by, as the object that reads and writes: the door for ids.
@@ -423,9 +410,7 @@ def is_native(x: Any) -> bool:
 
 
 def listed_names(x: Any) -> list[Any]:
-    """Return the names or protocols that a caller gave, as a list: one alone may stand for
-    itself.
-    """
+    """Return the names or protocols that a caller gave, one alone as a list of itself."""
     if isinstance(x, str) or not isinstance(x, Iterable):
         return [x]
     # A mapping of methods is a protocol, though one can iterate over it.

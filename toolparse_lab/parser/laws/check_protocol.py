@@ -1,18 +1,19 @@
 """`check_protocol`: the laws tried on a protocol, and the smallest text on which one fails.
 
-How it works: each law is a function that raises LawBroken on a text. `_Court` tries every law on
-every text, the shortest texts first, and drops a law at its first failure. The text is then made
-smaller (`shrink`), so that the counterexample shows little but the fault. The cost is that of the
-texts times the splits of each. Shrinking takes at most `_TRIES` more parses for each broken law.
+Each law is a function that raises LawBroken on a text. `_Court` tries every law on every text, the
+shortest texts first, and drops a law at its first failure. The text is then made smaller
+(`shrink`), so that the counterexample shows little but the fault.
 """
 
 from __future__ import annotations
 
 import gc
 import random
+import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -20,12 +21,13 @@ from ...core.errors import BadOptions, UnknownProtocol
 from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
 from ...core.types import ParseOptions, ParseResult
 from ...core.values import write_canonical
+from ...formats.base import Protocol
+from ...formats.json.mix import HERMES
 from ...formats.like import ProtocolLike
 from ..foreign.protocol import REQUIRED, ForeignProtocol, adapt, any_protocol, camel
 from ..parse import parse
 from .check_stream import joined_parts
 from .checks import TEXT_LAWS, LawBroken, Trial, check_round_trip, check_splits, chunkings, try_text
-from .texts import TOOLS, delimiters, make_arguments, make_texts, written_calls
 
 Verdict = Literal["held", "violated", "not applicable"]
 
@@ -110,10 +112,10 @@ class LawReport:
 
         Raises KeyError for a name that is not in `LAWS`.
         """
-        finding = next((finding for finding in self.findings if finding.law == law), None)
-        if finding is None:
-            raise KeyError(f"no law {law!r}; there are: {', '.join(LAWS)}")
-        return finding
+        for finding in self.findings:
+            if finding.law == law:
+                return finding
+        raise KeyError(f"no law {law!r}; there are: {', '.join(LAWS)}")
 
     def __str__(self) -> str:
         """Return the report as text: a summary, then every finding."""
@@ -134,12 +136,11 @@ def check_protocol(
 ) -> LawReport:
     """Run the laws on a protocol.
 
-    Pass an id, one of ours, or an object of your own with the methods of an AI SDK's.
-
     The texts are made from the calls the protocol itself writes and from its delimiters: some sixty
     whole and damaged ones, and `examples` random ones.
 
     Args:
+        protocol: an id, one of ours, or an object of your own with the methods of an AI SDK's.
         tools: those the calls are of (two of ours unless said otherwise). The same seed gives the
             same texts. Only the law 'linear' looks at a clock, and so with a wide margin.
 
@@ -169,8 +170,7 @@ def check_protocol(
     specs = tool_specs(tools) or TOOLS
     court = _Court(subject, specs, options, seed)
     court.try_all(make_texts(subject, specs, seed, examples))
-    findings = tuple(court.finding(law) for law in LAWS)
-    return LawReport(subject.id, seed, findings)
+    return court.report()
 
 
 class _Court:
@@ -184,11 +184,15 @@ class _Court:
         self.checked: Counter[str] = Counter()  # law -> the number of texts it was tried on
         self.broken: dict[str, tuple[str | None, str]] = {}  # law -> counterexample and reason
 
-    def finding(self, law: str) -> Finding:
-        checked = self.checked[law]
-        if law in self.broken:
-            return Finding(law, "violated", checked, *self.broken[law])
-        return Finding(law, "held" if checked else "not applicable", checked)
+    def report(self) -> LawReport:
+        findings = []
+        for law in LAWS:
+            checked = self.checked[law]
+            if law in self.broken:
+                findings.append(Finding(law, "violated", checked, *self.broken[law]))
+            else:
+                findings.append(Finding(law, "held" if checked else "not applicable", checked))
+        return LawReport(self.subject.id, self.seed, tuple(findings))
 
     def try_all(self, texts: list[str]) -> None:
         if isinstance(self.subject, ForeignProtocol):
@@ -207,8 +211,8 @@ class _Court:
                 checks["split invariance"] = self._same_in_pieces
                 checks["stream agrees"] = self._stream_agrees
         else:
-            # 'idempotent' and 'trace replay' are one function, which raises the name of the law it
-            # saw broken: `_why` tells them apart. Two laws are checked by parsing alone.
+            # 'idempotent' and 'trace replay' are one function: `_why` tells them apart by the law
+            # that it names. Two laws are checked by parsing alone.
             checks = {law: self._of(check) for law, check in TEXT_LAWS.items()}
             checks["total"] = checks["text is final"] = self._of(lambda _: None)
             checks["idempotent"] = checks["trace replay"]
@@ -302,11 +306,10 @@ class _Court:
         for start, unit in dict.fromkeys((start, unit) for start, unit in texts if unit):
             self.checked["linear"] += 1
             try:
-                steep = _growth(start, unit, self._read) > _STEEP
+                is_steep = _growth(start, unit, self._read) > _STEEP
             except Exception:  # noqa: S112 - the law 'total' says so
                 continue
-
-            if steep:
+            if is_steep:
                 why = (
                     f"with {unit!r} repeated after {start!r}, four times the text takes over "
                     f"{_STEEP} times as long"
@@ -316,15 +319,13 @@ class _Court:
 
 
 def _why(check: Callable[[str], None], raw: str, law: str) -> str | None:
-    # None if the law is kept, or where it is another law that is broken. Any other exception
-    # counts as a broken law.
+    # None if the law is kept, or where it is another law that is broken.
     try:
         check(raw)
     except LawBroken as no:
         return no.why if no.law == law else None
     except Exception as e:
         return f"raised {type(e).__name__}: {e}"
-
     return None
 
 
@@ -359,16 +360,15 @@ def _growth(beginning: str, unit: str, parse_text: Callable[[str], Any]) -> floa
     # The factor by which four times the text takes longer, at a size where the clock can tell.
     # 1.0 if it never can.
     size, before = 250, 0.0
-    collects = gc.isenabled()
     # A collection takes as long as the heap of the caller is large, whatever the text.
+    collects = gc.isenabled()
     gc.disable()
     try:
         while size <= 64_000:
             raw = beginning + (unit * (size // len(unit) + 1))[:size]
             times: list[float] = []
             # Processor time, the best of three: a loaded machine slows one measurement down,
-            # hardly three. A slow measurement of the small text would hide the growth as surely as
-            # one of the large text feigns it.
+            # hardly three.
             for _ in range(3):
                 start = time.process_time()
                 parse_text(raw)
@@ -381,3 +381,139 @@ def _growth(beginning: str, unit: str, parse_text: Callable[[str], Any]) -> floa
     finally:
         if collects:
             gc.enable()
+
+
+# Texts to try a protocol on, made from its own writing: whole calls, damaged ones, and random joins
+# of pieces. Everything follows from a seed, so that a counterexample can be made again.
+
+_STRING = {"type": "string"}
+_PARAMETERS: dict[str, dict[str, Any]] = {
+    "f": {"a": {"type": "integer"}, "s": _STRING},
+    "put": {
+        "path": _STRING,
+        "tags": {"type": "array", "items": _STRING},
+        "o": {"type": "object", "properties": {"k": {"type": "number"}}},
+    },
+}
+TOOLS = tool_specs(
+    [
+        {"name": name, "parameters": {"type": "object", "properties": properties}}
+        for name, properties in _PARAMETERS.items()
+    ]
+)
+# Values of strings that a careless writer or reader changes.
+_TEXTS = (
+    "", "x", " two words ", "it's \"quoted\"", "a\nb\r\n", "</f>", "<a>&lt;b</a>", "\\", "\\n",
+    "007", "null", "true",
+    "é😀", "\x00", "{}", "[1, 2]", "```\n", "- a: b", "# c",
+)  # fmt: skip
+_NUMBERS = (0, 1, -1, 2**63, 1.5, -0.25, 1e30)
+# Pieces that mean something to some format, and characters that scanners stumble over.
+ODD = (
+    "{", "}", "[", "]", '"', "'", "\\", ",", ":", "//", "/*", "<", ">", "</", "&", "&lt;", "`",
+    "```", "```json\n", "\n", "\r\n", " ", "\t", "x", "é", "😀", "\ud83d", "\udc00", "\x00", "“",
+    "<think>", "</think>", "1", "true", "None",
+)  # fmt: skip
+_TOKEN = re.compile(r"</?[^<>\s]{0,40}>?|\w+|\s+|[^\w\s<]+")
+
+
+def make_arguments(tool: ToolSpec, rng: random.Random, simple: bool = False) -> dict[str, Any]:
+    """Return arguments as the tool's schema declares them, as far as plain types go.
+
+    simple: every parameter is there, with the plainest value of its type. Else each may be absent.
+    """
+    schema = tool.schema if isinstance(tool.schema, dict) else {}
+    properties = schema.get("properties")
+    required = schema.get("required", ())
+    return {
+        name: _value(node, rng, simple)
+        for name, node in (properties.items() if isinstance(properties, dict) else ())
+        if simple or name in required or rng.random() < 0.7
+    }
+
+
+def _value(node: Any, rng: random.Random, simple: bool) -> Any:
+    if not isinstance(node, dict):
+        node = {}
+    # If the schema itself lists values, its type says nothing more.
+    for key in ("enum", "examples"):
+        if isinstance(node.get(key), list) and node[key]:
+            return rng.choice(node[key])
+    if "const" in node:
+        return node["const"]
+
+    kind = node.get("type")
+    if kind == "integer":
+        return 1 if simple else rng.choice([n for n in _NUMBERS if isinstance(n, int)])
+    if kind == "number":
+        return 1 if simple else rng.choice(_NUMBERS)
+    if kind == "boolean":
+        return simple or rng.random() < 0.5
+    if kind == "null":
+        return None
+    if kind == "array":
+        count = 1 if simple else rng.randrange(4)
+        return [_value(node.get("items"), rng, simple) for _ in range(count)]
+    if kind == "object":
+        return make_arguments(ToolSpec("", "", write_canonical(node)), rng, simple)
+    # A schema may list several types, or none; a string is as good as any then.
+    return "x" if simple else rng.choice(_TEXTS)
+
+
+def written_calls(
+    protocol: Any, tools: Sequence[ToolSpec], rng: random.Random, count: int
+) -> Iterator[str]:
+    """Yield calls of the tools in turn as the protocol writes them, each first with simple
+    arguments. What it cannot write drops out. count: how many calls are tried.
+    """
+    write: Callable[..., str] = protocol.write_call
+    for i in range(count):
+        tool = tools[i % len(tools)]
+        arguments = make_arguments(tool, rng, simple=i < len(tools))
+        with suppress(Exception):  # the law 'round trip' tells of any but a refusal
+            yield write(tool.name, write_canonical(arguments), tool)
+
+
+def delimiters(protocol: Any, tools: Sequence[ToolSpec], calls: Sequence[str]) -> list[str]:
+    # Openers and closers of a protocol of ours, and the tokens of the calls that it writes: the
+    # first two calls show every token of a format.
+    delimiters: list[str] = []
+    if isinstance(protocol, Protocol):
+        heads = protocol.envelope.heads({t.name: t for t in tools})
+        delimiters += (*heads, *protocol.envelope.closers)
+    for call in calls[:2]:
+        delimiters += _TOKEN.findall(call)
+    return list(dict.fromkeys(delimiters))
+
+
+def make_texts(protocol: Any, tools: Sequence[ToolSpec], seed: int, count: int) -> list[str]:
+    rng = random.Random(seed)  # noqa: S311 - texts, not secrets
+    calls = list(written_calls(protocol, tools, rng, 4 * len(tools)))
+    if not calls:
+        # What only reads, as `auto` does, is tried on another format's calls.
+        calls = list(written_calls(HERMES, tools, rng, 4))
+
+    pieces = delimiters(protocol, tools, calls)
+    texts = ["", " \n", "just words", *_damaged(calls, pieces)]
+    # Random texts are joins of pieces of the format, halves of calls and odd characters.
+    pool = [*pieces, *ODD, *calls[:3]]
+    pool += [call[: len(call) // 2] for call in calls[:3]]
+    pool += [call[len(call) // 2 :] for call in calls[:3]]
+    joins = (range(rng.randrange(1, 10)) for _ in range(count))
+    texts += ["".join([rng.choice(pool) for _ in pieces_of]) for pieces_of in joins]
+    return list(dict.fromkeys(texts))
+
+
+def _damaged(calls: Sequence[str], pieces: Sequence[str]) -> Iterator[str]:
+    # Calls with the damage that models do: prose around, neighbours, a cut end, a lost beginning,
+    # other quotes. Of the first four every damage is made, the others stay whole.
+    for call in calls[:4]:
+        yield from (call, f"Sure: {call} done.", f"{call}\n{call}")
+        for cut in sorted({1, len(call) // 3, len(call) // 2, len(call) - 5, len(call) - 1}):
+            if 0 < cut < len(call):
+                yield from (call[:cut], call[:cut] + "\n" + call)
+        yield from (call[len(call) // 4 :], call.replace('"', "'"), call.replace("}", ",}"))
+        yield from (f"`{call}`", f"```\n{call}\n```", f"<think>{call}</think>{call}")
+    yield from calls[4:]
+    for piece in pieces[:12]:
+        yield from (piece, piece * 3)

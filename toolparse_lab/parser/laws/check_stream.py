@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any
 
 from ...core.errors import UnknownProtocol
@@ -15,7 +15,7 @@ from ...formats.base import Protocol
 from ..foreign.parser import ForeignParser, read_parts
 from ..foreign.protocol import ForeignProtocol, TheirStream, adapt
 from ..parse import StreamParser, stream
-from .checks import chunkings, merge
+from .checks import chunkings, feed_chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,7 @@ class StreamReport:
 
     @property
     def ok(self) -> bool:
-        """The result is the same for every chunking tried.
-
-        One difference is enough to make it False.
-        """
+        """The result is the same for every chunking tried."""
         return not self.differences
 
     def __str__(self) -> str:
@@ -137,10 +134,7 @@ def _outcome(parser: Any, chunks: Iterable[str]) -> Any:
     # as a string.
     try:
         if isinstance(parser, (StreamParser, ForeignParser)):
-            events = [e for chunk in chunks for e in parser.feed(chunk)]
-            result = parser.close()
-            return result, merge([*events, *parser.last_events()])
-
+            return feed_chunks(parser, chunks)
         parts = [part for chunk in chunks for part in parser.feed(chunk)]
         parts += parser.close()
     except Exception as e:
@@ -158,15 +152,10 @@ def _shortened(outcome: Any) -> str:
 
 def _ranges(numbers: list[int]) -> str:
     # 1, 2, 3, 7 as `1-3, 7`, of more than twelve ranges the first twelve.
-    out: list[list[int]] = []
-    for n in sorted(set(numbers)):
-        if out and n == out[-1][1] + 1:
-            out[-1][1] = n
-        else:
-            out.append([n, n])
-
-    text = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in out[:12])
-    return f"{text}, …" if len(out) > 12 else text
+    in_order = enumerate(sorted(set(numbers)))
+    rows = [[n for _, n in row] for _, row in groupby(in_order, lambda pair: pair[1] - pair[0])]
+    text = ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in rows[:12])
+    return f"{text}, …" if len(rows) > 12 else text
 
 
 def joined_parts(parts: Iterable[Any]) -> list[tuple[Any, ...]]:

@@ -59,15 +59,18 @@ def run_chunks(
     chunks: Iterable[str], protocol: Any, tools: Any, options: Any = None
 ) -> tuple[ParseResult, Log]:
     """Return the result and the merged event log of one chunking, events of closing included."""
-    parser = stream(protocol, tools, options)
+    return feed_chunks(stream(protocol, tools, options), chunks)
+
+
+def feed_chunks(parser: Any, chunks: Iterable[str]) -> tuple[ParseResult, Log]:
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     result = parser.close()
     return result, merge([*events, *parser.last_events()])
 
 
 def merge(events: Iterable[Any]) -> Log:
-    """Return the event log (kind, start, end, calls) with retracted parts taken back and
-    neighbouring deltas of one kind made one: the rest is the same for every chunking.
+    """Return the event log (kind, start, end, calls), which is the same for every chunking: without
+    what was retracted, neighbouring deltas of one kind as one.
     """
     log: Log = []
     for event in events:
@@ -96,13 +99,10 @@ def merge(events: Iterable[Any]) -> Log:
             continue
 
         start, end = event.span.start, event.span.end
-        if kind not in _DELTAS:
-            log.append((kind, start, end, getattr(event, "calls", None)))
-        elif start == end:
-            continue
-        elif log and log[-1][0] == kind and log[-1][2] == start:
+        is_delta = kind in _DELTAS
+        if is_delta and log and log[-1][0] == kind and log[-1][2] == start:
             log[-1] = (kind, log[-1][1], end, None)
-        else:
+        elif start < end or not is_delta:
             log.append((kind, start, end, getattr(event, "calls", None)))
 
     return log
@@ -113,11 +113,8 @@ def chunkings(
 ) -> Iterator[list[str]]:
     """Yield every two-way split, and character by character.
 
-    Of a text longer than `most` up to 200 splits near delimiters and up to 200 anywhere, drawn by
-    lot: a text of nothing but delimiters is near one everywhere, and its splits repeat themselves.
-
-    delimiters: openers of a protocol, near which splits are worth most.
-    seed: of the lot. most: the number of characters up to which every split is tried.
+    Of a text longer than `most` characters, up to 200 splits near delimiters and up to 200
+    anywhere, drawn by lot with `seed`.
 
     >>> list(chunkings("ab"))
     [['', 'ab'], ['a', 'b'], ['ab', ''], ['a', 'b']]
@@ -135,6 +132,7 @@ def chunkings(
                 near.update(range(max(0, start - 2), start + len(delimiter) + 3))
                 start = raw.find(delimiter, start + 1)
         near_delimiters = [cut for cut in sorted(near) if cut <= len(raw)]
+        # A text of nothing but delimiters is near one everywhere, and its splits repeat themselves.
         if len(near_delimiters) > count:
             near_delimiters = rng.sample(near_delimiters, count)
         cuts = sorted({*near_delimiters, *anywhere})
@@ -167,10 +165,9 @@ def check_all(
     every_split: bool = True,
     most: int = LONG,
 ) -> ParseResult:
-    """Check every law on one text and return its result.
+    """Check every law on one text and return its result. Raises LawBroken.
 
-    Split invariance unless `every_split` is False; most: see `chunkings`. Raises LawBroken for the
-    first that fails.
+    every_split: also split invariance. most: see `chunkings`.
 
     >>> check_all("<tool_call>{", "hermes").calls[0].status
     'truncated'
@@ -233,15 +230,13 @@ def check_log(result: ParseResult, log: Log) -> None:
 
 
 def check_serial(result: ParseResult) -> None:
-    """The result survives JSON, origins included.
-
-    Origins are compared on their own, because they are not part of its equality.
-    """
+    """The result survives JSON, origins included."""
     # Through text, because a tuple would survive a dict.
     text = json.dumps(result.to_dict())
     again = ParseResult.from_dict(json.loads(text))
     _hold(again == result, "serial", "the result that was read back is another one")
 
+    # They are not part of its equality.
     for a, b in zip(result.calls, again.calls, strict=True):
         is_same = dict(a.origins.get()) == dict(b.origins.get())
         _hold(is_same, "serial", "the origins that were read back are others")
@@ -299,9 +294,9 @@ def _check_call(result: ParseResult, call: ToolCall) -> None:
 _JSON_BODY = re.compile(r"\s*+(?:\[\s*+)?\{")
 
 
-def check_edits(result: ParseResult, used: Any, law: str = "") -> None:
+def check_edits(result: ParseResult, used: Any, law: str) -> None:
     # Body by body: the edited body reads strictly to the same. A body that is strict has no edit.
-    # used: the protocol of the parse. law: only 'edit law' or only 'strict identity'.
+    # used: the protocol of the parse. law: 'edit law' or 'strict identity', one at a time.
     for index, calls in calls_by_segment(result.calls).items():
         segment = result.segments[index]
         if segment.body is None or not all(call.readable for call in calls):
@@ -316,7 +311,7 @@ def check_edits(result: ParseResult, used: Any, law: str = "") -> None:
         opening = Opening(0, name=calls[0].name, attributes=attributes)
         reading = Reading(opening, True, False, 1000, tools)
         edits = sorted((e for c in calls for e in c.edits), key=lambda e: e.span)
-        if law != "strict identity":
+        if law == "edit law":
             for a, b in pairwise(edits):
                 _hold(a.span.end <= b.span.start, "edit law", f"edits overlap: {a} {b}")
             local = [Edit(e.span.shift(-body.start), e.text, e.rule) for e in edits]
@@ -330,8 +325,7 @@ def check_edits(result: ParseResult, used: Any, law: str = "") -> None:
             for value, call in zip(values, calls, strict=True):
                 right = same(value, read_strict(call.source_json))
                 _hold(right, "edit law", "the edited body reads to something else")
-
-        if law != "edit law" and owner.codec.strict(body.of(result.raw), reading):
+        elif owner.codec.strict(body.of(result.raw), reading):
             _hold(not edits, "strict identity", f"a strict body was edited: {edits}")
 
 

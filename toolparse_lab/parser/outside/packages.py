@@ -27,6 +27,7 @@ import urllib.request
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -169,9 +170,8 @@ def reader_added(package: str, version: str = "") -> AddedReader:
 
 
 def python_of_readers() -> str:
-    folder = cache_folder() / "environment"
     name = "Scripts/python.exe" if sys.platform == "win32" else "bin/python"
-    return str(folder / name)
+    return str(cache_folder() / "environment" / name)
 
 
 def remove_reader(text: str) -> AddedReader:
@@ -333,7 +333,10 @@ def _link_of(name: str, version: str) -> _Link:
         versions |= {v for one in links if (v := _version_of(one.filename, name))}
         if fitting:
             # Either holds the code, and a wheel may be ten times as large for what is compiled.
-            return min(fitting, key=_weight)
+            return min(
+                fitting,
+                key=lambda one: (one.size is None, one.size or 0, one.filename.endswith(".whl")),
+            )
     if failures and not versions:
         raise failures[0]
     if not seen:
@@ -354,10 +357,6 @@ def _link_of(name: str, version: str) -> _Link:
     )
 
 
-def _weight(link: _Link) -> tuple[bool, int, bool]:
-    return link.size is None, link.size or 0, not link.filename.endswith(".tar.gz")
-
-
 def _version_of(filename: str, name: str) -> str:
     # "" for a file that is neither a source archive nor a wheel of the package.
     head, _, rest = filename.partition("-")
@@ -371,12 +370,14 @@ def _version_of(filename: str, name: str) -> str:
 class _Anchors(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.hrefs: list[str] = []
+        self.rows: list[dict[str, Any]] = []  # as the index has them in JSON
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        href = dict(attrs).get("href")
-        if tag == "a" and href:
-            self.hrefs.append(href)
+        url, _, fragment = (dict(attrs).get("href") or "").partition("#")
+        if tag == "a" and url:
+            filename = urllib.parse.unquote(url.partition("?")[0].rpartition("/")[2])
+            digest = urllib.parse.parse_qs(fragment).get("sha256", [""])[0]
+            self.rows.append({"filename": filename, "url": url, "hashes": {"sha256": digest}})
 
 
 def _links_on(page: str) -> Iterator[_Link]:
@@ -384,21 +385,17 @@ def _links_on(page: str) -> Iterator[_Link]:
         body = source.read(_MOST_PART)
         address = source.url
     if body.lstrip()[:1] == b"{":
-        for row in json.loads(body).get("files", ()):
-            digest = (row.get("hashes") or {}).get("sha256", "")
-            if digest:
-                url = urllib.parse.urljoin(address, row["url"])
-                yield _Link(row["filename"], _with_login(url, page), digest, row.get("size"))
-        return
-    anchors = _Anchors()
-    anchors.feed(body.decode("utf-8", "replace"))
-    for href in anchors.hrefs:
-        url, _, fragment = urllib.parse.urljoin(address, href).partition("#")
-        digest = urllib.parse.parse_qs(fragment).get("sha256", [""])[0]
+        rows = json.loads(body).get("files", ())
+    else:
+        anchors = _Anchors()
+        anchors.feed(body.decode("utf-8", "replace"))
+        rows = anchors.rows
+    for row in rows:
+        digest = (row.get("hashes") or {}).get("sha256", "")
         # A file without a digest cannot be checked, so it is not there.
         if digest:
-            filename = urllib.parse.unquote(url.partition("?")[0].rpartition("/")[2])
-            yield _Link(filename, _with_login(url, page), digest, None)
+            url = _with_login(urllib.parse.urljoin(address, row["url"]), page)
+            yield _Link(row["filename"], url, digest, row.get("size"))
 
 
 def _with_login(url: str, page: str) -> str:
@@ -432,27 +429,20 @@ def _opened(url: str) -> Any:
         request.add_unredirected_header(
             "Authorization", "Basic " + base64.b64encode(plain).decode()
         )
+    cert = os.environ.get("SSL_CERT_FILE") or os.environ.get("PIP_CERT")
     try:
-        context = ssl.create_default_context(cafile=_certificates())
+        context = ssl.create_default_context(cafile=cert if cert and Path(cert).is_file() else None)
         return urllib.request.urlopen(request, timeout=_SECONDS, context=context)  # noqa: S310
-    except urllib.error.HTTPError as e:
-        e.close()
-        if e.code == 404:
-            raise SetupError(
-                "the index has no such page", got=_shown(url), code="no-such-package"
-            ) from None
-        raise _unreachable(url, e) from e
     except (OSError, ValueError) as e:
-        if isinstance(getattr(e, "reason", e), FileNotFoundError):
+        status = None
+        if isinstance(e, urllib.error.HTTPError):
+            e.close()
+            status = e.code
+        if status == 404 or isinstance(getattr(e, "reason", e), FileNotFoundError):
             raise SetupError(
                 "the index has no such page", got=_shown(url), code="no-such-package"
             ) from None
         raise _unreachable(url, e) from e
-
-
-def _certificates() -> str | None:
-    chosen = os.environ.get("SSL_CERT_FILE") or os.environ.get("PIP_CERT")
-    return chosen if chosen and Path(chosen).is_file() else None
 
 
 def _unreachable(url: str, e: Exception) -> SetupError:
@@ -477,11 +467,12 @@ def _shown(url: str) -> str:
 def _unpack(package: Package, filename: str, file: Path, to: Path) -> None:
     count = total = 0
     try:
-        for path, read in _members(filename, file):
+        for path, opened in _members(filename, file):
             inner = _inside(package, path)
             if inner is None or not package.needs(inner):
                 continue
-            content = read()
+            with opened() as source:
+                content = source.read()
             total += len(content)
             if total > _MOST_PART:
                 raise ValueError(f"more than {_MOST_PART} bytes of code")
@@ -507,15 +498,11 @@ def _members(filename: str, file: Path) -> Iterator[tuple[PurePosixPath, Any]]:
     if filename.endswith(".whl"):
         with zipfile.ZipFile(file) as wheel:
             for name in wheel.namelist():
-                yield PurePosixPath(name), lambda name=name: wheel.read(name)
+                yield PurePosixPath(name), partial(wheel.open, name)
         return
     with tarfile.open(file) as archive:
-        for member in archive:
-            if member.isfile():
-                yield (
-                    PurePosixPath(member.name),
-                    lambda member=member: archive.extractfile(member).read(),  # type: ignore[union-attr]
-                )
+        for member in filter(tarfile.TarInfo.isfile, archive):
+            yield PurePosixPath(member.name), partial(archive.extractfile, member)
 
 
 def _inside(package: Package, path: PurePosixPath) -> PurePosixPath | None:
@@ -538,18 +525,8 @@ def _make_environment() -> None:
     wanted = "\n".join(ENVIRONMENT)
     if python.exists() and ready.is_file() and ready.read_text("utf-8") == wanted:
         return
-    commands: list[list[str]] = [
-        [sys.executable, "-m", "venv", "--clear", str(folder)],
-        [
-            str(python),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            *ENVIRONMENT,
-        ],
-    ]
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    commands = [[sys.executable, "-m", "venv", "--clear", str(folder)], [*pip, *ENVIRONMENT]]
     if uv := shutil.which("uv"):
         commands = [
             [uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)],

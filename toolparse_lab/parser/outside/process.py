@@ -5,8 +5,8 @@
 # State: the process, and a thread that puts its lines into a queue, so that waiting for an answer
 # has a limit on every system. Both belong to one process of ours: a fork starts its own.
 #
-# Invariant: one question is open at a time, and its answer is the next line. Whatever breaks that,
-# a limit, an end, a line of another id, ends the process. The next text starts it anew.
+# Invariant: one question is open at a time, and its answer is the next line. Whatever breaks that
+# ends the process, and the next text starts it anew.
 #
 # Cost: two switches of threads a text, about a tenth of a millisecond.
 
@@ -43,17 +43,13 @@ _KEPT = ("PATH", "SYSTEMROOT", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", 
 
 
 class ReaderFailed(Exception):
-    """A text on which the reader has no answer: its parser raised, its process ended or took too
-    long.
-    """
+    """No answer for a text: the parser raised, or its process ended or took too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutsideAnswer:
-    """What a reader makes of one text, batch or stream: the content, and its calls as pairs of name
-    and arguments, both exactly as they would be sent.
-
-    error: why there is none, '' if there is.
+    """What a reader makes of one text: the content, and (name, arguments) of each call, exactly as
+    they would be sent. error: why there is none, '' if there is.
     """
 
     content: str = ""
@@ -159,10 +155,9 @@ class OutsideParser:
             self._end()
 
     def _process(self) -> _Running:
-        running = self._running
-        if running is None or running.owner != os.getpid():
-            running = self._running = _Running(self.launch)
-        return running
+        if self._running is None or self._running.owner != os.getpid():
+            self._running = _Running(self.launch)
+        return self._running
 
     def _end(self) -> None:
         if self._running is not None:
@@ -213,31 +208,30 @@ class _Running:
             self._greet()
 
     def _greet(self) -> None:
+        name = self._launch.name
         try:
             said = self._next(START_SECONDS)
         except ReaderFailed as e:
-            self.end()
-            raise self._not_started(str(e)) from e
+            said = {"error": str(e)}
         self._is_new = False
         self.names = [str(name) for name in said.get("names") or ()]
         if said.get("error"):
             self.end()
-            raise self._not_started(str(said["error"]))
+            raise SetupError(
+                f"the reader {name} cannot be started",
+                got=str(said["error"]),
+                code="reader-not-started",
+            )
         parser = dict(self._launch.settings or ()).get("parser", "")
         if parser and parser not in self.names:
             self.end()
             raise UnknownName(
-                f"no parser of this name in {self._launch.name.partition(':')[0]}",
+                f"no parser of this name in {name.partition(':')[0]}",
                 got=parser,
                 expected=", ".join(self.names[:_SHOWN_NAMES]),
                 hint=near(parser, self.names),
                 code="unknown-parser",
             )
-
-    def _not_started(self, why: str) -> SetupError:
-        return SetupError(
-            f"the reader {self._launch.name} cannot be started", got=why, code="reader-not-started"
-        )
 
     def ask(self, asked: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         line = json.dumps(asked).encode("ascii") + b"\n"
@@ -321,18 +315,16 @@ def _openai_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 def _answer_of(said: Any, error: str) -> OutsideAnswer:
     if not isinstance(said, Mapping):
         return OutsideAnswer(error=error or "the reader gave no answer")
-    calls = said.get("calls") or ()
+    pairs: list[tuple[str, str]] = []
     try:
-        pairs = tuple((str(call["name"] or ""), _text_of(call["arguments"])) for call in calls)
+        for call in said.get("calls") or ():
+            name, arguments = str(call["name"] or ""), call["arguments"]
+            if arguments is not None and not isinstance(arguments, str):
+                arguments = json.dumps(arguments, ensure_ascii=False)
+            pairs.append((name, arguments or ""))
     except (KeyError, TypeError) as e:
         return OutsideAnswer(error=f"its answer is not of the form of the lines: {e!r}")
-    return OutsideAnswer(str(said.get("content") or ""), pairs)
-
-
-def _text_of(arguments: Any) -> str:
-    if arguments is None or isinstance(arguments, str):
-        return arguments or ""
-    return json.dumps(arguments, ensure_ascii=False)
+    return OutsideAnswer(str(said.get("content") or ""), tuple(pairs))
 
 
 WORKER = Path(__file__).with_name("worker")

@@ -77,7 +77,13 @@ def outside_reader(
         added = reader_added(package.name, wanted)
         version, tree, python = added.version, added.folder, python_of_readers()
         if package.engine != "hf" and not plugin and parser not in added.parsers:
-            raise _unknown_parser(str(added), parser, added.parsers)
+            raise UnknownName(
+                f"{added} has no parser of this name",
+                got=parser,
+                expected=", ".join(added.parsers),
+                hint=near(parser, added.parsers),
+                code="unknown-parser",
+            )
     # The name says the version that reads, so that a recorded reading does.
     name = f"{found['package']}=={version}:{name.partition(':')[2]}"
     settings = {"engine": package.engine, "tree": tree, "parser": parser, "reasoning": reasoning}
@@ -114,16 +120,6 @@ def command_reader(
     )
     return ForeignProtocol(
         launch.name, outside_parser(launch), title="a program of one's own", version=version
-    )
-
-
-def _unknown_parser(reader: str, parser: str, names: Sequence[str]) -> UnknownName:
-    return UnknownName(
-        f"{reader} has no parser of this name",
-        got=parser,
-        expected=", ".join(names),
-        hint=near(parser, names),
-        code="unknown-parser",
     )
 
 
