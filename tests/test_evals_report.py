@@ -29,8 +29,7 @@ from toolparse_lab.evals.reports.figures import stats
 from toolparse_lab.evals.reports.figures.cells import matrix
 from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.differences import mcnemar_exact
-from toolparse_lab.evals.reports.figures.notes import EMBEDDED_MODEL
-from toolparse_lab.evals.reports.figures.report import Report, render_report
+from toolparse_lab.evals.reports.figures.report import EMBEDDED_MODEL, Report
 from toolparse_lab.evals.reports.pages.columns import interval_bar, percent
 from toolparse_lab.evals.reports.pages.text import aligned
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES
@@ -474,7 +473,7 @@ class Outline(HTMLParser):
 
 PAGES = {
     "page": lambda: Report(FRAME, baseline="hermes", stops=[f"budget {EVIL}"]).html(page=True),
-    "fragment": lambda: render_report(Report(FRAME)),
+    "fragment": lambda: Report(FRAME).html(),
     "matrix": lambda: matrix(FRAME)._repr_html_(),
     "empty": lambda: Report(trials_frame([])).html(page=True),
 }

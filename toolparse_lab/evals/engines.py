@@ -48,10 +48,8 @@ def results_of(
     workers: int | None = None,
     client: Any = None,
 ) -> Generator[Done]:
-    """Return the results of the pieces in order, done by an engine.
-
-    Close it, so that nothing goes on where it is not taken to its end. workers: processes of a
-    pool, as many as there are cores by default. client: as for `run_cluster`.
+    """Return the results of the pieces in order, done by an engine. Close it where it is not taken
+    to its end. workers: of a pool, by default one a core. client: as for `run_cluster`.
     """
     if engine == "processes":
         return run_pool(work, pieces, workers or available_processes())
@@ -111,10 +109,8 @@ def _in_order(
 def run_pool(
     work: Callable[[Piece], Done], pieces: Iterator[Piece], workers: int
 ) -> Generator[Done]:
-    """Yield the results of the pieces in order, and leave no process behind.
-
-    Raises IncompleteError where a process ended before its work was done, and the errors of the
-    work.
+    """Yield the results of the pieces in order, and leave no process behind. Raises IncompleteError
+    where a process ended before its work was done, and the errors of the work.
     """
     context = _Context()
     stop = context.Event()
@@ -176,9 +172,8 @@ def _unless_stopped(work: Callable[[Piece], Done], piece: Piece) -> Done:
 
 
 def travels(value: Any) -> bool:
-    """Return True if another process can be given a value.
-
-    One made of code of a script or a notebook is not there in another process.
+    """Return True if another process, which has no code of a script or a notebook, can be given a
+    value.
     """
     try:
         return b"__main__" not in pickle.dumps(value)
@@ -245,10 +240,9 @@ def _interrupts_blocked() -> Iterator[None]:
 def run_cluster(
     work: Callable[[Piece], Done], pieces: Iterator[Piece], client: Any = None
 ) -> Generator[Done]:
-    """Yield the results of the pieces in order.
-
-    client: a `distributed.Client`, an address, or None for the current one. Raises MissingExtra,
-    BadOptions if there is no cluster, IncompleteError, and the errors of the work.
+    """Yield the results of the pieces in order. client: a `distributed.Client`, an address, or None
+    for the current one. Raises MissingExtra, BadOptions if there is no cluster, IncompleteError,
+    and the errors of the work.
     """
     try:
         import distributed

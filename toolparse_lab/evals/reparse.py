@@ -82,12 +82,9 @@ def reparse(
     batch_rows: int | None = None,
     progress: bool | None = None,
 ) -> Frame | Path:
-    """Read recorded answers again by every protocol under every policy.
+    """Read recorded answers again by every protocol under every policy, without calling a model.
 
-    No model is called.
-
-    source: a trials frame, a Parquet file or folder of one, a list of such paths, or
-    `evals.frames.answers.Answers`. If it holds several readings of one answer, the first is taken.
+    source: as for `Answers.of`. If it holds several readings of one answer, the first is taken.
     protocols, policies, options: as for `parse_frame`. own: protocols by the ids in the rows, of
     those that are neither shipped nor installed. engine: one of `ENGINES`. For a few thousand
     readings "processes" starts none. workers: processes, as many as there are cores by default.

@@ -71,22 +71,18 @@ _NO_CALLS = "its right answers are not calls with their alternatives"
 
 
 def is_address(source: str | Path) -> bool:
-    """Return True for a source that `load_cases` is to read as this data set.
-
-    source: ``bfcl``, ``bfcl:live,multiple``, a wheel, a folder of the data set, or one of its
-        files. Any other text or path is False, and nothing is raised for one that does not exist.
+    """Return True for a source that `load_cases` is to read as this data set: ``bfcl``,
+    ``bfcl:live,multiple``, a wheel, a folder of the data set, or one of its files. Nothing is
+    raised for a path that does not exist.
 
     >>> is_address("bfcl:live"), is_address("BFCL_v4_multiple.json"), is_address("cases.jsonl")
     (True, True, False)
     """
-    if isinstance(source, str) and _ADDRESS.fullmatch(source):
-        return True
-
     path = Path(source)
     # Told by their names alone, so that `load_bfcl` is the one to miss a path that does not exist.
-    if path.suffix == ".whl" or _FILE.fullmatch(path.name):
+    is_named = path.suffix == ".whl" or bool(_FILE.fullmatch(path.name))
+    if is_named or (isinstance(source, str) and _ADDRESS.fullmatch(source)):
         return True
-
     return path.is_dir() and _data_in(path) is not None
 
 
@@ -98,10 +94,8 @@ def load_address(source: str | Path) -> Cases:
     address = _ADDRESS.fullmatch(source) if isinstance(source, str) else None
     if address is None:
         return load_bfcl(source=source)
-
-    if not address[1]:
-        return load_bfcl()
-    return load_bfcl([word.strip() for word in address[1].split(",") if word.strip()])
+    words = [word.strip() for word in (address[1] or "").split(",") if word.strip()]
+    return load_bfcl(words if address[1] else None)
 
 
 def load_bfcl(
@@ -368,10 +362,8 @@ def _count(file: Folder) -> int:
 
 
 def schema_of(parameters: Any) -> Any:
-    """Return a function's parameters as JSON Schema.
-
-    parameters: a schema in the leaderboard's own type words, at any depth. Anything that is not an
-        object comes back as it is.
+    """Return a function's parameters, which have the leaderboard's own type words at any depth, as
+    JSON Schema. Anything that is not an object comes back as it is.
 
     Raises KeyError with a type word that is unknown.
 
@@ -435,11 +427,10 @@ def with_language(schema: Any, parameters: Any, language: str, truth: list[Any])
 def wanted_call(
     name: str, arguments: Mapping[str, Any], strings: Strings = "exact"
 ) -> dict[str, Any]:
-    """Return a call of the right answer as a call of a target.
+    """Return a call of the right answer as a call of a target. strings: as for `load_bfcl`.
 
-    arguments: argument -> list of right values. An empty text in it means that the argument may be
-        absent.
-    strings: ``exact``, or ``bfcl`` to compare texts as the leaderboard does.
+    arguments: argument -> list of right values, of which an empty text means that the argument may
+        be absent.
 
     >>> wanted_call("f", {"city": ["Oslo", "Oslo, Norway"], "days": ["", 1]})["arguments"]
     {'city': {'$any': ['Oslo', 'Oslo, Norway']}, 'days': {'$optional': True, '$any': [1]}}
@@ -497,10 +488,8 @@ def _plain(x: dict[str, Any]) -> dict[str, Any]:
 
 
 def doubts(truth: list[Any], schemas: Mapping[str, Any]) -> list[str]:
-    """Return sentences on what in a right answer contradicts the functions it is for.
-
-    truth: calls with their alternatives, ``[{name: {argument: […]}}]``.
-    schemas: the JSON Schema of each function's parameters, by its name.
+    """Return sentences on what in a right answer, ``[{name: {argument: […]}}]``, contradicts the
+    functions it is for. schemas: of their parameters, by name.
 
     >>> doubts([{"f": {"x": []}}], {"f": {"properties": {"x": {}}}})
     ['no value is right for x of f']

@@ -70,8 +70,7 @@ class Case:
     def to_dict(self) -> dict[str, Any]:
         """Return the row that `load_cases` reads back as this case.
 
-        Members that say nothing drop out: the target of an ungraded case, and results, answer
-        and metadata if there are none. Cases share their tools' schemas: never change those.
+        Members that say nothing drop out. Cases share their tools' schemas: never change those.
 
         >>> Case("c1", "Weather in Oslo?", target=[]).to_dict()
         {'id': 'c1', 'input': 'Weather in Oslo?', 'tools': [], 'target': []}
@@ -109,8 +108,7 @@ _KEY_OF = {other: key for key, others in _OTHER_NAMES.items() for other in other
 
 
 def likely_key(name: object, keys: Collection[str]) -> str | None:
-    """Return the one of `keys` that `name` probably means in other tools, None for a name of its
-    owner's own.
+    """Return the one of `keys` that `name` probably means in other tools, or None.
 
     >>> likely_key("prompt", ["id", "input"]), likely_key("Expected", ["target"])
     ('input', 'target')
@@ -135,13 +133,9 @@ def is_storable(name: str) -> bool:
 
 
 def read_case(row: Any, *, source: str = "", line: int | None = None, unit: str = "line") -> Case:
-    """Return one row as a Case.
+    """Return a row, a mapping with the keys of `KEYS` and at least `id` and `input`, as a Case.
 
-    row: a mapping with the keys of `KEYS`, of which `id` and `input` are required.
-    source: the origin of the rows, such as a file's name.
-    line: the row's number in the source, counted in `unit`s.
-
-    Raises BadCase that names source and line.
+    Raises BadCase that names the source, such as a file, and the row's number, counted in `unit`s.
 
     >>> read_case({"id": 7, "input": "Weather in Oslo?"}).id
     '7'

@@ -99,11 +99,8 @@ class Validation:
         cases = self.cases.counts if len(self.cases) else "no cases"
         lines = [f"{self.source or 'cases'}: {cases}"]
         # Rows that cannot be read follow, each with its place.
-        lines += [
-            f"skipped: {rows}"
-            for rows in self.cases.skipped
-            if rows.name != "rows that cannot be read"
-        ]
+        others = (rows for rows in self.cases.skipped if rows.name != "rows that cannot be read")
+        lines += [f"skipped: {rows}" for rows in others]
         if self.n_errors:
             lines.append(f"{counted(self.n_errors, 'row')} cannot be read:")
         lines += [f"- {error}" for error in self.errors]
@@ -126,14 +123,11 @@ def validate_cases(
     others: Others = "error",
     split: str | None = None,
 ) -> Validation:
-    """Read a data set to its end and return all that is wrong with it, and its doubtful parts.
+    """Read a data set to its end and return all that is wrong with it, and the targets that
+    contradict their case's own tools, see `DOUBTS`.
 
-    Doubtful are targets that contradict the case's own tools, see `DOUBTS`.
-
-    source: anything that `load_cases` reads.
-    columns, others, split: as for `load_cases`.
-
-    Raises the errors of `load_cases` if the whole source cannot be read.
+    The arguments are those of `load_cases`, whose errors it raises if the whole source cannot be
+    read.
 
     >>> rows = [{"id": "a", "input": "Weather?", "target": [{"name": "weather"}]}]
     >>> print(*validate_cases(rows).doubts)
@@ -142,24 +136,14 @@ def validate_cases(
     cases, bad = read_all(source, columns=columns, others=others, split=split)
     errors, n_errors = (bad.complaints, bad.count) if bad is not None else ([], 0)
 
-    doubts = tuple(doubt for case in cases for doubt in doubts_of(case))
-    name = cases.source
-    if not name and isinstance(source, str):
-        name = source
-    return Validation(str(name), cases, tuple(errors), n_errors, doubts)
-
-
-def doubts_of(case: Case) -> Iterator[Doubt]:
-    """Yield the doubts about a case, see `validate_cases`.
-
-    If an importer wrote its own doubt down, or there are no tools to compare with, nothing more is
-    looked for.
-    """
-    for code, message in _doubts(case):
-        yield Doubt(case.id, code, message)
+    doubts = tuple(Doubt(case.id, *doubt) for case in cases for doubt in _doubts(case))
+    name = cases.source or (source if isinstance(source, str) else "")
+    return Validation(name, cases, tuple(errors), n_errors, doubts)
 
 
 def _doubts(case: Case) -> Iterator[tuple[str, str]]:
+    # (code, message) of each. If an importer wrote its own doubt down, or there are no tools to
+    # compare with, nothing more is looked for.
     message = case.metadata.get("doubt")
     if isinstance(message, str):
         yield "doubt", message

@@ -56,11 +56,7 @@ class Cases(Sequence[Case]):
     def __init__(
         self, cases: Iterable[Case] = (), source: str = "", skipped: Iterable[Skipped] = ()
     ) -> None:
-        """Keep the cases in their order, and index them by id.
-
-        Args:
-            source: their origin, shown in errors and reprs.
-            skipped: rows of the source that became no cases.
+        """source: their origin, shown in errors and reprs. skipped: its rows that became no cases.
 
         Raises BadCase for anything that is not a Case, and for an id that two cases have.
         """
@@ -95,18 +91,14 @@ class Cases(Sequence[Case]):
         """
         if isinstance(at, slice):
             return Cases(self._cases[at], self.source)
-        if isinstance(at, str):
-            try:
-                return self._by_id[at]
-            except KeyError:
-                raise BadCase(
-                    "no case of this id",
-                    source=self.source,
-                    got=at,
-                    expected=", ".join(list(self._by_id)[:20]),
-                    hint=near(at, self._by_id),
-                ) from None
-        return self._cases[at]
+        if not isinstance(at, str):
+            return self._cases[at]
+        if at in self._by_id:
+            return self._by_id[at]
+        expected, hint = ", ".join(list(self._by_id)[:20]), near(at, self._by_id)
+        raise BadCase(
+            "no case of this id", source=self.source, got=at, expected=expected, hint=hint
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cases) and self._cases == other._cases
@@ -127,10 +119,8 @@ class Cases(Sequence[Case]):
     def filter(self, where: Callable[[Case], bool] | None = None, **equal: Any) -> Cases:
         """Return the cases for which `where` is true and whose members equal the keywords.
 
-        Args:
-            where: a function of a case, or None for no condition of this kind.
-            equal: a name of the case's own (`id`, `input`, `tools`, `target`, `category`) or of its
-                metadata, and the value that it is to have. A list of values stands for any of them.
+        equal: a name of the case's own (`id`, `input`, `tools`, `target`, `category`) or of its
+        metadata, and the value that it is to have. A list of values stands for any of them.
 
         >>> cases = Cases([Case("a", "x", metadata={"category": "one"}), Case("b", "y")])
         >>> [c.id for c in cases.filter(category="one")]
@@ -154,16 +144,12 @@ class Cases(Sequence[Case]):
         return Cases(cases, self.source)
 
     def sample(self, n: int, by: str | None = "category", seed: int = 1) -> Cases:
-        """Return `n` cases, the same for the same seed, in the order of the file.
+        """Return `n` cases, or all if there are fewer, the same for the same seed, in the order of
+        the file.
 
-        They are shared out over the values of `by` in proportion to the number of cases, and each
-        value gets at least one while there are enough.
-
-        Args:
-            n: how many. Above the number of cases all of them.
-            by: a name as in `filter`. None or '' to draw from all cases alike.
-
-        Raises BadOptions for an `n` that is not a whole number of 0 or more.
+        They are shared out over the values of `by`, a name as in `filter`, in proportion to the
+        number of cases, and each value gets at least one while there are enough. None or '' draws
+        from all cases alike. Raises BadOptions for an `n` that is not a whole number of 0 or more.
         """
         # True is an int to Python, but no size.
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:

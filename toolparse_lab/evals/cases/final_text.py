@@ -20,9 +20,7 @@ _SHAPE = 'a text, {"contains": text or texts} or {"equals": text}'
 
 
 def check_answer(answer: Any) -> tuple[str, Any, str] | None:
-    """Return the complaint about a wanted answer, as (message, got, expected), None without one.
-
-    answer: the member of a case as it was read, of any form.
+    """Return the complaint about a wanted answer of any form: (message, got, expected), or None.
 
     >>> check_answer({"equals": "yes"}) is None, check_answer({"contains": []})[1]
     (True, [])
@@ -40,10 +38,8 @@ def check_answer(answer: Any) -> tuple[str, Any, str] | None:
 
 
 def matches_answer(answer: Any, text: str) -> bool:
-    """Return True if a text is the wanted one.
-
-    answer: as `check_answer` allows it. Of several texts to be contained, all have to be there.
-    text: the last text of a conversation.
+    """Return True if the last text of a conversation is the wanted one. answer: as `check_answer`
+    allows it.
     """
     way, parts = _parts_of(answer)
     plain = _plain(text)

@@ -56,9 +56,7 @@ def load_cases(
     split: str | None = None,
     errors: Errors = "raise",
 ) -> Cases:
-    """Return the cases of a file, a frame, a data set, rows or Case objects.
-
-    A frame is pandas', a data set Hugging Face's.
+    """Return the cases of a file, a pandas frame, a Hugging Face data set, rows or Case objects.
 
     A file is JSONL, a JSON array, CSV or Parquet, by its suffix. Rows are mappings. The Berkeley
     Function Calling Leaderboard is ``"bfcl"``, ``"bfcl:live"`` or the path of its wheel (see
@@ -99,10 +97,8 @@ def read_all(
     split: str | None = None,
     errors: Errors = "raise",
 ) -> tuple[Cases, BadRows | None]:
-    """Return the cases of a source, perhaps none, and its bad rows.
-
-    The bad rows are None if the source has no rows of its own, but whole cases. The arguments and
-    errors are those of `load_cases`, but for bad rows, which are collected.
+    """Return what `load_cases` does, perhaps no cases, and the source's bad rows, which are
+    collected instead of raised; None if it has whole cases and no rows.
     """
     # Made first, so that wrong options are reported for every kind of source.
     renaming = Renaming(_ROW_KEYS, columns or {}, others)
@@ -158,10 +154,9 @@ def _case_of(row: Any, renaming: Renaming, source: RowSource, line: int | None) 
 def case_of_members(
     members: dict[str, Any], origins: Mapping[str, str], source: RowSource, line: int | None
 ) -> Case:
-    """Return members under their known names as a Case.
+    """Return members under their known names, which are changed on the way, as a Case.
 
-    members: changed on the way. origins: the column that each is from. Raises BadCase naming the
-    row and, in a table, the column.
+    origins: the column of each. Raises BadCase naming the row and, in a table, the column.
     """
 
     def read(cell: Any, text: str, member: str) -> Any:
@@ -231,11 +226,8 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def shipped_path(name: str) -> Path:
-    """Return the path of a shipped file: inside an installed package, or next to it in a checkout.
-
-    name: the path below the folder of data sets, such as ``cases.jsonl``.
-
-    Raises UnreadableInput if it is in neither.
+    """Return the path of a shipped file below the folder of data sets, which is inside an installed
+    package, or next to it in a checkout. Raises UnreadableInput if it is in neither.
     """
     for base in (_PACKAGE / "datasets", _PACKAGE.parent / "datasets"):
         path = base / name
@@ -249,40 +241,36 @@ def shipped_path(name: str) -> Path:
 def example_cases(*, demo: bool = False) -> Cases:
     """Return the project's own cases.
 
-    Args:
-        demo: only the short ones that a model of 135M parameters has a chance on.
+    demo: only the short ones that a model of 135M parameters has a chance on.
 
     >>> import toolparse_lab as tp
     >>> tp.example_cases()[0].id
     'single/weather-city'
     """
-    cases = load_cases(shipped_path("cases.jsonl"))
-    return cases.filter(demo=True) if demo else cases
+    return _shipped_cases("cases.jsonl", demo)
 
 
 def example_conversations(*, demo: bool = False) -> Cases:
-    """Return the project's own cases of several turns.
-
-    Their tools have results, for plans with `max_turns` above 1.
-
-    Args:
-        demo: only the short ones that a model of 135M parameters has a chance on.
+    """Return the project's own cases of several turns, whose tools have results, for plans with
+    `max_turns` above 1. demo: as for `example_cases`.
 
     >>> import toolparse_lab as tp
     >>> len(tp.example_conversations()) > 0
     True
     """
-    cases = load_cases(shipped_path("conversations.jsonl"))
+    return _shipped_cases("conversations.jsonl", demo)
+
+
+def _shipped_cases(name: str, demo: bool) -> Cases:
+    cases = load_cases(shipped_path(name))
     return cases.filter(demo=True) if demo else cases
 
 
 def example_recording(*, conversations: bool = False, ablation: bool = False) -> Path:
     """Return the path of the embedded model's recorded answers, for `lab.replaying`.
 
-    Args:
-        conversations: the answers to the short ones of `example_conversations`, instead of those to
-            `example_cases`.
-        ablation: the answers of `ablation.example.example_ablation`, instead.
+    By default those to `example_cases`. conversations: those to the short ones of
+    `example_conversations`. ablation: those of `ablation.example.example_ablation`.
 
     >>> import toolparse_lab as tp
     >>> tp.example_recording().name

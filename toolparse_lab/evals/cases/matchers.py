@@ -49,9 +49,7 @@ def _decimal(x: int | float | Decimal) -> int | Decimal:
 
 
 def normalised_text(text: str) -> str:
-    """Return a text for loose comparison.
-
-    It is in compatibility form, case folded, without punctuation and white space.
+    """Return a text in compatibility form, case folded, without punctuation and white space.
 
     >>> normalised_text("St. John's, N.L.")
     'stjohnsnl'
@@ -81,10 +79,8 @@ def _regex(actual: Value, expected: Value) -> bool:
 
 
 def approximate(relative: float = 1e-6, absolute: float = 1e-9) -> Matcher:
-    """Return a matcher of numbers that are near enough to the wanted one.
-
-    relative: the share of the wanted number by which the other may differ.
-    absolute: the amount by which it may always differ. The larger of the two counts.
+    """Return a matcher of numbers that differ from the wanted one by no more than a share of it, or
+    the absolute amount if that is larger.
 
     >>> near = approximate(relative=0.1)
     >>> near(109, 100), near(111, 100)
@@ -122,12 +118,7 @@ MATCHERS: dict[str, Matcher] = {
 
 
 def matcher_of(x: str | Matcher) -> Matcher:
-    """Return a matcher by name, or the function itself.
-
-    x: a key of `MATCHERS`, or a function of (actual, expected).
-
-    Raises UnknownName for another name.
-    """
+    """Return a matcher of `MATCHERS` by name, or the function itself. Raises UnknownName."""
     if callable(x):
         return x
     if x not in MATCHERS:
@@ -165,9 +156,8 @@ class Matchers:
             raise BadOptions("unknown JSON type", got=", ".join(unknown), expected=expected)
 
     def at(self, tool: str, path: str) -> Matcher | None:
-        """Return the matcher of the first pattern that fits a path of a tool, or None.
-
-        path: a JSON pointer into the call's arguments, such as ``/items/0/name``.
+        """Return the matcher of the first pattern that fits a JSON Pointer into the arguments of a
+        tool, or None.
         """
         if not self.paths:
             return None
@@ -191,10 +181,7 @@ class Matchers:
         return not self.paths and not self.types
 
     def of(self, value: Value) -> Matcher:
-        """Return the matcher for a wanted value by its JSON type.
-
-        value: the wanted one. Its type decides, not that of the actual value.
-        """
+        """Return the matcher for a wanted value, whose JSON type decides."""
         if not self.types:
             return same_exactly
         return matcher_of(self.types.get(_json_type(value), same_exactly))

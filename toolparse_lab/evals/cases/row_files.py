@@ -58,10 +58,8 @@ class RowSource:
     def bad(
         self, message: str, line: int | None = None, column: str | None = None, **more: Any
     ) -> BadCase:
-        """Return the error that names this source, the line and the column.
-
-        line: the row's number, None for an error of the whole source.
-        more: `got`, `expected` and `hint` as BadCase has them.
+        """Return the error that names this source, the row's number, None for an error of the whole
+        source, and the column. more: `got`, `expected` and `hint` as BadCase has them.
         """
         place: dict[str, Any] = {"line": line, "column": column, "unit": self.unit}
         return BadCase(message, source=self.name, **place, **more)
@@ -75,10 +73,9 @@ def first_repeated(names: Sequence[str]) -> str | None:
 def read_rows(path: Path) -> RowSource:
     """Return the rows of a file, by its suffix.
 
-    Only the beginning is read here: errors in later rows come while the rows are taken, as BadCase
-    in place of the row, or raised where nothing after it can be read either.
-
-    Raises UnreadableInput for a file that cannot be opened or has no reader.
+    Errors in later rows come while the rows are taken, as BadCase in place of the row, or raised
+    where nothing after it can be read either. Raises UnreadableInput for a file that cannot be
+    opened or has no reader.
     """
     if path.is_dir():
         raise UnreadableInput("this is a directory", got=str(path), expected="a file of rows")
@@ -117,11 +114,8 @@ def read_jsonl(path: Path) -> RowSource:
 
 
 def read_json(path: Path, *, whole: bool = False) -> RowSource:
-    """Return the rows of a JSON file that holds one array of them.
-
-    Unlike the other formats the file is read whole, when its first row is taken.
-
-    whole: an object is taken as the one row of the file, and several, one a line, as its rows.
+    """Return the rows of a JSON file that holds one array of them, read whole when its first row is
+    taken. whole: an object is the one row of the file, and several, one a line, are its rows.
     """
 
     def rows() -> Iterator[tuple[int | None, Any]]:
@@ -159,12 +153,10 @@ def _is_jsonl(text: str) -> bool:
 
 
 def read_csv(path: Path) -> RowSource:
-    """Return the rows of comma-separated text (tabs in a .tsv) with a header.
-
-    An empty cell is None. The names of the columns are known at once, the rows are read as they are
+    """Return the rows of comma-separated text (tabs in a .tsv) with a header, read as they are
     taken.
 
-    Raises BadCase for a header that cannot be one.
+    An empty cell is None. Raises BadCase for a header that cannot be one.
     """
     source = RowSource(str(path), iter(()), table=True)
     records = _csv_records(path, source)
@@ -275,9 +267,8 @@ READERS: dict[str, Callable[[Path], RowSource]] = {
 
 
 def whole_lines(path: Path, *, limit: int | None = -1) -> Iterator[tuple[int, str]]:
-    """Yield `text_lines` of a file whose lines belong together.
-
-    Raises BadCase for a line that is not text, since the lines around it mean nothing without it.
+    """Yield `text_lines` of a file whose lines mean nothing without each other: raises BadCase for
+    one that is not text.
     """
     for number, text in text_lines(path, limit=limit):
         if isinstance(text, BadCase):
@@ -286,14 +277,11 @@ def whole_lines(path: Path, *, limit: int | None = -1) -> Iterator[tuple[int, st
 
 
 def text_lines(path: Path, *, limit: int | None = -1) -> Iterator[tuple[int, str | BadCase]]:
-    """Yield (number, line with its end) of a UTF-8 file, without its byte order mark.
+    """Yield (number, line with its end) of a UTF-8 file, without its byte order mark. A line that
+    is not UTF-8 is the BadCase that says so.
 
-    A line that is not UTF-8 is the BadCase that says so. Lines are decoded one by one, so that a
-    wrong byte is reported on its own line.
-
-    limit: bytes a line may have, `MAX_LINE` by default, None for no limit.
-
-    Raises BadCase for a longer one, and for a file of UTF-16, which has no lines to go on with.
+    limit: bytes a line may have, `MAX_LINE` by default, None for no limit. Raises BadCase for a
+    longer one, and for a file of UTF-16, which has no lines to go on with.
     """
     most = MAX_LINE if limit == -1 else limit
     number = 0

@@ -37,14 +37,11 @@ _OWN = "put what is your own under metadata (a column metadata_… does that)"
 
 
 def rows_of(source: Any, *, split: str | None = None) -> RowSource:
-    """Return the rows of a path, a frame, a data set or an iterable of rows.
+    """Return the rows of a path, a frame, a data set or an iterable of rows, which are passed on
+    unseen.
 
-    What each row is, is the reader's business: the rows of an iterable are passed on unseen.
-
-    split: which part of a Hugging Face DatasetDict.
-
-    Raises BadCase for another kind of source, BadOptions for a split that is not there, and the
-    errors of `read_rows`.
+    split: which part of a Hugging Face DatasetDict. Raises BadCase for another kind of source,
+    BadOptions for a split that is not there, and the errors of `read_rows`.
     """
     if isinstance(source, RowSource):
         return source
@@ -134,9 +131,7 @@ class BadRows:
     """
 
     def __init__(self, source: RowSource, errors: Errors = "raise") -> None:
-        """Begin with no bad rows.
-
-        source: named in the error at the end. errors: see `load_cases`.
+        """source: named in the error at the end. errors: see `load_cases`.
 
         Raises BadOptions for another word than raise and skip.
         """
@@ -160,10 +155,8 @@ class BadRows:
             self.complaints.append(e)
 
     def end(self, rows: int) -> None:
-        """Raise BadCase for the bad rows of a source, unless they are to be skipped.
-
-        Several become one error that shows the first few and carries the rest. rows: how many the
-        source has, good and bad.
+        """Raise BadCase for the bad rows of a source, unless they are to be skipped: one error that
+        shows the first few and carries the rest. rows: how many the source has, good and bad.
         """
         if self.count == 0 or self.errors == "skip":
             return
@@ -240,15 +233,13 @@ class Renaming:
         return isinstance(name, str) and (name in self.names or name.startswith(METADATA))
 
     def check(self, source: RowSource) -> None:
-        """Raise BadCase if the source is known not to fit.
+        """Raise BadCase if a mapped column is not in the source, or it has one that is unknown.
 
-        A mapped column is not in it, or it has a column that is unknown. A source that does not
-        name its columns is left to `apply`.
+        A source that does not name its columns is left to `apply`.
         """
         columns = source.columns
         if columns is None:
             return
-
         for column in self.columns:
             if column not in columns:
                 expected = ", ".join(columns) or "a header"
@@ -259,20 +250,18 @@ class Renaming:
     def apply(
         self, row: Mapping[str, Any], source: RowSource, line: int | None
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the row under the names known here, and the column each came from.
+        """Return the row under the names known here, without cells of nothing, and the column each
+        came from.
 
-        Cells of nothing drop out. Values are plain JSON, but for tools that come as Python
-        functions. Raises BadCase for an unknown column, for two of one name, and for values that
-        JSON cannot hold.
+        Values are plain JSON, but for tools that are Python functions. Raises BadCase for an
+        unknown column, for two of one name, and for values that JSON cannot hold.
         """
         members: dict[str, Any] = {}
         origins: dict[str, str] = {}
         for key, value in row.items():
             column = str(key)
             name = self._name(column, source, line)
-            if name is None:
-                continue
-            if source.table and is_missing(value):
+            if name is None or (source.table and is_missing(value)):
                 continue
             if name in members:
                 raise source.bad(
@@ -314,11 +303,8 @@ class Renaming:
 
 
 def fold_metadata(row: dict[str, Any], source: RowSource, line: int | None) -> None:
-    """Move the members ``metadata_…`` of a row into its `metadata`.
-
-    row: changed in place. Metadata that are not an object remain for `read_case` to complain about.
-
-    Raises BadCase for a key that is there already.
+    """Move the members ``metadata_…`` of a row into its `metadata`. Metadata that are not an object
+    remain for `read_case` to complain about. Raises BadCase for a key that is there already.
     """
     # The prefix alone would be a member without a name.
     names = [name for name in row if name.startswith(METADATA) and name != METADATA]
@@ -353,10 +339,8 @@ def is_missing(x: Any) -> bool:
 
 
 def json_value(x: Any, source: RowSource, line: int | None, column: str) -> Any:
-    """Return a cell as JSON.
-
-    Arrays and scalars of NumPy and Arrow become Python's own. In tables, members of structs without
-    a value drop out. Raises BadCase, naming the place, for values that JSON cannot hold.
+    """Return a cell as JSON: arrays and scalars of NumPy and Arrow become Python's own, and in
+    tables members of structs without a value drop out. Raises BadCase for what JSON cannot hold.
     """
     try:
         return _plain(x, source.table)
@@ -423,21 +407,18 @@ def read_cell(x: Any, what: str, source: RowSource, line: int | None, column: st
 
 
 def listed(x: Any) -> Any:
-    """Return an object of lists as the list of objects that it stands for.
-
-    Some data sets keep a list of objects by column. Anything else comes back as it is.
+    """Return an object of lists, as some data sets keep a list of objects, as that list. Anything
+    else comes back as it is.
 
     >>> listed({"role": ["user"], "content": ["Hi"]})
     [{'role': 'user', 'content': 'Hi'}]
     """
     if not isinstance(x, Mapping) or not x or not all(isinstance(c, list) for c in x.values()):
         return x
-
     # Lists of different lengths are members that happen to be lists.
-    sizes = {len(cells) for cells in x.values()}
-    if len(sizes) > 1:
+    if len({len(cells) for cells in x.values()}) > 1:
         return x
+    rows = zip(*x.values(), strict=True)
     return [
-        {name: cells[i] for name, cells in x.items() if not is_missing(cells[i])}
-        for i in range(sizes.pop())
+        {n: cell for n, cell in zip(x, row, strict=True) if not is_missing(cell)} for row in rows
     ]

@@ -53,9 +53,7 @@ def _is_mapping(x: Any) -> bool:
 
 
 def check_target(target: list[Any]) -> Complaint | None:
-    """Return the first complaint about a target, or None.
-
-    target: the list of wanted calls, of any content.
+    """Return the first complaint about a target, a list of any content, or None.
 
     >>> check_target([{"name": "f"}]) is None, check_target([{"arguments": {}}])[0]
     (True, 'a wanted call has no name')

@@ -30,9 +30,8 @@ _SHAPE = '[{"name": …, "arguments": {…}, "output": …}]'
 
 
 def check_results(rows: Any, tools: Sequence[ToolSpec]) -> Complaint | None:
-    """Return the first complaint about the rows of a case, or None if all is well.
+    """Return the first complaint about the member `results` of a case, of any form, or None.
 
-    rows: the member `results` as it was read, of any form.
     tools: the case's own, which the rows have to name.
     """
     if not isinstance(rows, list):

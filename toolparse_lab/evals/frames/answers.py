@@ -41,10 +41,7 @@ _IDENTITY_ROWS = 50_000  # rows of the identity columns in memory at a time
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some answers: a frame, or their place in a file.
-
-    `keep` is of the rows that are read.
-    """
+    """Some answers: a frame, or their place in a file. `keep` is of the rows that are read."""
 
     frame: pd.DataFrame | None = None
     group: RowGroup | None = None
@@ -65,9 +62,7 @@ class Piece:
 @dataclass(frozen=True, slots=True)
 class Answers:
     """Answers that are to be read: a frame, Parquet files, or an iterable of frames with one row
-    per answer.
-
-    `count` is the number of answers, None if only the batches can say.
+    per answer, of which `count` is None if only they can say.
     """
 
     count: int | None
@@ -78,11 +73,8 @@ class Answers:
 
     @classmethod
     def of(cls, source: Any) -> Answers:
-        """Return the answers of a trials frame, a Parquet or CSV file, a folder of Parquet files,
-        or a list of their paths.
-
-        source: one of these, or `Answers` that were made before. Raises UnreadableInput that names
-        the missing part.
+        """Return the answers of a trials frame, a Parquet or CSV file, a folder of Parquet files, a
+        list of their paths, or `Answers`. Raises UnreadableInput that names the missing part.
         """
         if isinstance(source, Answers):
             return source
@@ -95,7 +87,8 @@ class Answers:
         if isinstance(source, pd.DataFrame):
             check_columns(source.columns)
             keep = _first_readings([source[list(IDENTITY)]])
-            return cls(_count(keep, len(source)), frame=source, keep=keep)
+            count = len(source) if keep is None else int(keep.sum())
+            return cls(count, frame=source, keep=keep)
 
         found = parquet_files_of(source, also="a run, a run's id, ")
         files = [str(file) for file in found]
@@ -103,15 +96,15 @@ class Answers:
             check_columns(column_names(file), file)
 
         # Only the columns of identity are read here.
-        rows = sum(group.rows for group in row_groups(files))
         keep = _first_readings(read_batches(files, _IDENTITY_ROWS, IDENTITY))
-        return cls(_count(keep, rows), files=tuple(files), keep=keep)
+        rows = sum(group.rows for group in row_groups(files))
+        return cls(rows if keep is None else int(keep.sum()), files=tuple(files), keep=keep)
 
     def pieces(self, size: int, *, remote: bool = False) -> Iterator[Piece]:
-        """Yield the answers, in order, at most `size` rows at a time.
+        """Yield the answers, in order, at most `size` rows at a time; batches in the sizes they
+        have.
 
-        remote: files are read where the piece is loaded, so that no rows travel. Batches come in
-        the sizes they have.
+        remote: files are read where the piece is loaded, so that no rows travel.
         """
         if self.files and remote:
             for group in row_groups(self.files):
@@ -137,10 +130,8 @@ class Answers:
 
 
 def run_answers(batches: Iterable[pd.DataFrame], count: int | None = None) -> Answers:
-    """Return answers that come in frames of one row each, as `Run.answers` makes them.
-
-    count: how many there are, None if only the batches can say. Unlike frames and files they are
-    taken as they come: each row is an answer.
+    """Return answers that come in frames of one row each, as `Run.answers` makes them, and are
+    taken as they come. count: how many there are, None if only the batches can say.
 
     >>> import tempfile
     >>> import toolparse_lab as tp
@@ -151,10 +142,6 @@ def run_answers(batches: Iterable[pd.DataFrame], count: int | None = None) -> An
     1
     """
     return Answers(count, batches=batches)
-
-
-def _count(keep: Keep, rows: int) -> int:
-    return rows if keep is None else int(keep.sum())
 
 
 def _first_readings(parts: Iterable[pd.DataFrame]) -> Keep:
@@ -183,8 +170,8 @@ Done: TypeAlias = tuple[int, pd.DataFrame | None]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A piece, the way it is read, and the file its rows go to, where they are not to come back:
-    a part of `PartsWriter.part_path`.
+    """A piece, the way it is read, and the `PartsWriter.part_path` of its rows, None to have them
+    back.
     """
 
     piece: Piece
@@ -193,9 +180,8 @@ class Task:
 
 
 def read_piece(task: Task) -> Done:
-    """Do the work of every engine on a piece.
-
-    Raises the errors of loading and of `parse_frame`, and StoreError.
+    """Do the work of every engine on a piece. Raises the errors of loading, of `parse_frame` and of
+    writing.
     """
     frame = task.piece.load()
     rows = read_again(frame, task.reading)

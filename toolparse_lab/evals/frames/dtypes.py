@@ -31,12 +31,11 @@ _ESCAPE = 6  # the characters of \udXXX
 def build_frame(
     kind: str, columns: Mapping[str, Any], length: int, extra: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
-    """Return a frame of `length` rows with every declared column of its kind, in order, and a
-    RangeIndex. Columns without values are missing in every row.
+    """Return a frame of `length` rows with every declared column of its kind, in order, missing
+    where it has no values, then the others, and a RangeIndex.
 
-    columns: values by name, in any form `typed` takes. Those that are not declared come after the
-    declared ones. extra: dtypes of such columns, by default text for those named `EXTRA` and for
-    others their own value.
+    columns: values by name, in any form `typed` takes. extra: dtypes of columns that are not
+    declared, by default text for those named `EXTRA` and for others their own.
     """
     declared = {column.name: column.dtype for column in columns_of(kind)}
     absent = [None] * length
@@ -54,23 +53,15 @@ def build_frame(
 
 
 def conform(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Return the same rows with every declared column of that kind of frame, in order and of its
-    dtype, and a RangeIndex.
-
-    For frames that came back from a file or from other workers. Columns of your own come after the
-    declared ones.
-    """
+    """Return the rows of a frame from a file or another worker as `build_frame` would make them."""
     return build_frame(kind, {str(name): frame[name].array for name in frame.columns}, len(frame))
 
 
 def join_frames(
     frames: Sequence[pd.DataFrame], kind: str, columns: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Return the rows of several frames of a kind one after the other, as one frame made at once
-    would be.
-
-    frames: at least one. A column that one of them has not is missing in its rows. columns: only
-    these, as far as they are there.
+    """Return the rows of one or more frames of a kind, one after the other, as one frame made at
+    once would be. columns: only these, as far as they are there.
     """
     if columns is not None:
         frames = [frame[[name for name in columns if name in frame]] for frame in frames]

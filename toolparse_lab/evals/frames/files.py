@@ -2,8 +2,8 @@
 parts.
 
 Anything written is there under its name when it is whole, and never before: it is written next to
-it under a name of its own, and renamed at the end. pyarrow is imported by its users, since frames
-alone do without and it takes a tenth of a second.
+it under a name of its own, and renamed at the end. pyarrow.parquet is imported by its users, since
+frames alone do without; pyarrow itself is there with pandas.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...core.errors import BadOptions, MissingExtra, StoreError, UnreadableInput
 from .columns import columns_of
@@ -41,7 +43,7 @@ def _writing(path: str | Path) -> Iterator[None]:
 def write_frame(frame: pd.DataFrame, path: str | Path) -> Path:
     """Write a frame as Parquet or CSV, by the path's suffix, and return the path.
 
-    Raises BadOptions for another suffix and StoreError where the file cannot be written.
+    Raises BadOptions for another suffix, and StoreError.
     """
     file = Path(path)
     if file.suffix not in (".parquet", ".csv"):
@@ -56,10 +58,8 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> Path:
 def read_frame(path: str | Path, kind: str) -> pd.DataFrame:
     """Return the frame that `write_frame` or `PartsWriter` wrote, with its dtypes.
 
-    A folder is its parts one after the other.
-
-    kind: one of those of `columns.columns_of`. Raises UnreadableInput for a file that is not there,
-    is empty or is no frame.
+    kind: see `columns.columns_of`. Raises UnreadableInput for a file that is not there, is empty or
+    is no frame.
     """
     file = Path(path)
     try:
@@ -87,9 +87,8 @@ def _empty(file: str | Path) -> UnreadableInput:
 
 
 def parquet_files(path: str | Path) -> list[Path]:
-    """Return the Parquet files that a path stands for: itself, or those inside the folder, by name.
-
-    Raises UnreadableInput if there are none.
+    """Return the file of a path, or the Parquet files inside the folder, by name. Raises
+    UnreadableInput if there are none.
     """
     place = Path(path)
     if place.is_file():
@@ -158,10 +157,7 @@ class RowGroup:
     rows: int
 
     def read(self) -> pd.DataFrame:
-        """Return the rows, with their places over all files as index.
-
-        Raises UnreadableInput if the file is gone or damaged.
-        """
+        """Return the rows, with their places over all files as index. Raises UnreadableInput."""
         import pyarrow.parquet as pq
 
         with _readable(self.path), pq.ParquetFile(self.path) as file:
@@ -172,10 +168,7 @@ class RowGroup:
 
 
 def column_names(file: str | Path) -> list[str]:
-    """Return the columns of one file of Parquet or CSV, by its suffix, without reading rows.
-
-    Raises UnreadableInput for what is not Parquet.
-    """
+    """Return the columns of one file of Parquet or CSV, by its suffix. Raises UnreadableInput."""
     import pyarrow.parquet as pq
 
     if Path(file).suffix == ".csv":
@@ -186,10 +179,7 @@ def column_names(file: str | Path) -> list[str]:
 
 
 def row_groups(files: Iterable[str | Path]) -> list[RowGroup]:
-    """Return all row groups of Parquet files, in order, from the footers alone.
-
-    Raises UnreadableInput for what is not Parquet.
-    """
+    """Return all row groups of Parquet files, in order. Raises UnreadableInput."""
     import pyarrow.parquet as pq
 
     out: list[RowGroup] = []
@@ -206,11 +196,8 @@ def row_groups(files: Iterable[str | Path]) -> list[RowGroup]:
 def read_batches(
     files: Iterable[str | Path], size: int, columns: Sequence[str] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of Parquet files in frames of at most `size` rows.
-
-    Their index counts over all files.
-
-    columns: only these, as far as they are there. Raises UnreadableInput for what is not Parquet.
+    """Yield the rows of Parquet files in frames of at most `size` rows, whose index counts over all
+    files. columns: only these, as far as they are there. Raises UnreadableInput.
     """
     import pyarrow.parquet as pq
 
@@ -231,11 +218,9 @@ def read_batches(
 
 @contextlib.contextmanager
 def _readable(path: str | Path) -> Iterator[None]:
-    from pyarrow import ArrowException
-
     try:
         yield
-    except (OSError, ArrowException) as e:
+    except (OSError, pa.ArrowException) as e:
         file = Path(path)
         if file.is_file() and file.stat().st_size == 0:
             raise _empty(path) from None
@@ -257,10 +242,7 @@ class PartsWriter:
     """
 
     def __init__(self, path: str | Path, kind: str, *, overwrite: bool = False) -> None:
-        """Check the path; nothing is written before the writer is entered.
-
-        kind: that of the frames, see `columns.columns_of`.
-        """
+        """Check the path; nothing is written before the writer is entered."""
         self.path = Path(path)
         self.kind = kind
         self.folder = self.path.suffix != ".parquet"
@@ -285,10 +267,7 @@ class PartsWriter:
         self.parts = 0
 
     def __enter__(self) -> PartsWriter:
-        """Make the folders that are necessary, and clear the files that killed runs left.
-
-        Raises StoreError.
-        """
+        """Make the necessary folders, and clear the files that killed runs left."""
         with _writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Runs that were killed have had no time to clear theirs.
@@ -303,9 +282,7 @@ class PartsWriter:
     def __exit__(
         self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
     ) -> None:
-        """Put the written files under its name, or remove it where an error ended the writing.
-        Raises StoreError.
-        """
+        """Put the written files under its name, or remove them where an error ended the writing."""
         if kind is not None:
             # An error on the way is a note to the one that ended it all.
             try:
@@ -335,9 +312,8 @@ class PartsWriter:
         return str(self.partial / PART.format(index))
 
     def write(self, frame: pd.DataFrame) -> None:
-        """Write the next rows: a part of its own in a folder, more rows in a file.
-
-        All frames must have the same columns. Raises StoreError.
+        """Write the next rows, with the same columns: a part of its own in a folder, more rows in a
+        file. Raises StoreError.
         """
         self.parts += 1
         if self.folder:
@@ -367,12 +343,7 @@ class PartsWriter:
 
 
 def write_part(frame: pd.DataFrame, path: str, kind: str) -> None:
-    """Write one part of a folder, in this process or another one.
-
-    Raises StoreError.
-
-    path: see `PartsWriter.part_path`. kind: that of the frame.
-    """
+    """Write one part of a folder at its `PartsWriter.part_path`. Raises StoreError."""
     import pyarrow.parquet as pq
 
     with _writing(path):
@@ -382,8 +353,6 @@ def write_part(frame: pd.DataFrame, path: str, kind: str) -> None:
 def _table(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
     # Types do not depend on the contents: `schema`, of the rows before it, settles those of columns
     # of your own.
-    import pyarrow as pa
-
     if schema is not None:
         try:
             return pa.Table.from_pandas(
@@ -437,13 +406,8 @@ def unpacked_table(
     others: Mapping[str, Sequence[str | None]],
 ) -> Any:
     """Return what `convert_frame` does of `packed` frames, one after the other, without a pandas
-    frame on the way.
-
-    others: texts of columns that the packed frames have not. Declared columns of text that are in
-    neither are missing in every row.
+    frame on the way. others: texts of columns that the packed frames have not.
     """
-    import pyarrow as pa
-
     parts = _parts_of(sources, None, None, coded=True, told_apart=())
     length = sum(map(len, parts["trial_id"]))
     columns: dict[str, Any] = {}
@@ -458,8 +422,6 @@ def unpacked_table(
 
 
 def _coded(column: Any) -> Any:
-    import pyarrow as pa
-
     is_coded = pa.types.is_dictionary(column.type)
     if is_coded or pa.types.is_large_string(column.type) or pa.types.is_string(column.type):
         # Every text column, whatever it holds, so that the types of all frames are the same.
@@ -468,8 +430,6 @@ def _coded(column: Any) -> Any:
 
 
 def _of_library(columns: Mapping[str, Any], engine: FrameEngine) -> Any:
-    import pyarrow as pa
-
     length = max(map(len, columns.values()), default=0)
     nothing = pa.py_buffer(bytes(8 * (length + 1)))
     shared = {
@@ -495,7 +455,6 @@ def _of_library(columns: Mapping[str, Any], engine: FrameEngine) -> Any:
 
 def packed(frame: pd.DataFrame, kind: str) -> bytes:
     """Return a frame as the bytes of a Parquet file for `unpacked`."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = _table(frame, kind)
@@ -535,8 +494,13 @@ def unpacked(
     apart, but for the columns `as_texts`; that takes a part of the memory, and of the time of
     whatever chooses rows. Raises UnreadableInput for anything else than Parquet.
     """
-    import pyarrow as pa
-
+    types: dict[Any, Any] = {
+        pa.string(): pd.StringDtype(),
+        pa.large_string(): pd.StringDtype(),
+        pa.int64(): pd.Int64Dtype(),
+        pa.float64(): pd.Float64Dtype(),
+        pa.bool_(): pd.BooleanDtype(),
+    }
     told_apart = set(_TOLD_APART).difference(as_texts) if coded else ()
     parts = _parts_of(sources, columns, ids, coded, told_apart)
     declared = {column.name: column.dtype for column in columns_of(kind)}
@@ -544,7 +508,7 @@ def unpacked(
     # Column by column: all of them at once take several times the memory of the frame.
     for name in list(parts):
         table = pa.table({name: _joined(parts.pop(name))})
-        values = table.to_pandas(types_mapper=_pandas_types().get)[name]
+        values = table.to_pandas(types_mapper=types.get)[name]
         dtype = declared.get(name, "string" if name.startswith(EXTRA) else "")
         is_typed = not dtype or (coded and name in _CODED)
         out[name] = values if is_typed else typed(values.array, dtype)
@@ -575,19 +539,17 @@ def _parts_of(
             table = file.read(columns=loaded) if ids is None else _rows_of(file, loaded, ids)
         for name, own in zip(wanted, loaded, strict=True):
             if name not in parts:  # missing in the rows of the files before this one
-                parts[name] = [_nothing(length) for length in lengths]
+                parts[name] = [pa.chunked_array([pa.nulls(length)]) for length in lengths]
             is_text = name in told_apart and own == name
             parts[name].append(_numbers_of(table[own], name) if is_text else table[own])
         lengths.append(table.num_rows)
         for name in parts.keys() - set(wanted):
-            parts[name].append(_nothing(table.num_rows))
+            parts[name].append(pa.chunked_array([pa.nulls(table.num_rows)]))
     return parts
 
 
 def _joined(parts: Sequence[Any]) -> Any:
     # One column of its parts.
-    import pyarrow as pa
-
     if len({part.type for part in parts}) == 1:
         chunks = [chunk for part in parts for chunk in part.chunks]
         return pa.chunked_array(chunks, parts[0].type).unify_dictionaries()
@@ -597,7 +559,6 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 @contextlib.contextmanager
 def _parquet(source: bytes | str | Path, coded: bool) -> Iterator[Any]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with _readable("what was kept" if isinstance(source, bytes) else source):
@@ -609,9 +570,6 @@ def _parquet(source: bytes | str | Path, coded: bool) -> Iterator[Any]:
 
 def _rows_of(file: Any, columns: Sequence[str], ids: Collection[str]) -> Any:
     # The rows of these trials. Most files hold none, and no more of them is read.
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     own = file.read(columns=["trial_id"])["trial_id"].cast(pa.large_string())
     is_chosen = pc.is_in(own, pa.array(list(ids), pa.large_string()))
     if not pc.any(is_chosen).as_py():
@@ -619,17 +577,9 @@ def _rows_of(file: Any, columns: Sequence[str], ids: Collection[str]) -> Any:
     return file.read(columns=columns).filter(is_chosen)
 
 
-def _nothing(length: int) -> Any:
-    import pyarrow as pa
-
-    return pa.chunked_array([pa.nulls(length)])
-
-
 def _numbers_of(column: Any, name: str) -> Any:
     # The same number for the same text. That two different ones of a million texts get the same has
     # a chance of 1 in 30,000,000.
-    import pyarrow as pa
-
     numbers = []
     for chunk in column.chunks:
         texts = chunk.dictionary.to_pandas().to_numpy(object)
@@ -641,15 +591,3 @@ def _numbers_of(column: Any, name: str) -> Any:
         values = hashes[codes] if len(texts) else np.zeros(len(codes), "int64")
         numbers.append(pa.array(values, mask=is_missing))
     return pa.chunked_array(numbers, pa.int64())
-
-
-def _pandas_types() -> dict[Any, Any]:
-    import pyarrow as pa
-
-    return {
-        pa.string(): pd.StringDtype(),
-        pa.large_string(): pd.StringDtype(),
-        pa.int64(): pd.Int64Dtype(),
-        pa.float64(): pd.Float64Dtype(),
-        pa.bool_(): pd.BooleanDtype(),
-    }

@@ -18,7 +18,6 @@ from ...core.types import ParseResult
 from ...middleware.flow.reading import INTERNAL_ERROR
 from ...runner.exchange.types import Completion
 from .. import accessor as accessor  # registers df.toolparse with the first frame
-from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..scoring.outcomes import is_failure
 from ..scoring.trial import Trial
 from .columns import columns_of
@@ -78,10 +77,8 @@ class ShownFrame(pd.DataFrame, metaclass=_DisplayOnly):
 
 
 def runs_frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return one row per run, from mappings with the names of the runs columns.
-
-    A name that a mapping leaves out is a missing cell. Raises BadOptions for a name that no column
-    has.
+    """Return one row per run, from mappings with the names of the runs columns. Raises BadOptions
+    for a name that no column has.
     """
     names = [column.name for column in columns_of("runs")]
     rows = [dict(run) for run in runs]
@@ -98,8 +95,7 @@ def runs_frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 def trials_frame(trials: Iterable[Trial], *, metadata: Iterable[str] = ()) -> pd.DataFrame:
     """Return one row per completion × parse protocol × policy. `metadata_*` columns come last.
 
-    trials: walked once, so that they may come from a generator. metadata: keys that have a column
-    even where no trial here has them, for frames that are to be alike.
+    metadata: keys that have a column even where no trial has them, for frames that are to be alike.
     """
     rows: list[dict[str, Any]] = []
     extra: dict[str, str] = {f"{EXTRA}{key}": "string" for key in metadata}
@@ -151,17 +147,15 @@ def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:
 
 
 def arguments_frame(
-    source: Iterable[Trial] | Trial | ParseResult, matchers: Matchers = DEFAULT_MATCHERS
+    source: Iterable[Trial] | Trial | ParseResult,
 ) -> pd.DataFrame:
     """Return one row per argument that contains no other, with the tokens it was drawn as and,
     where the case has a target, whether it is right.
-
-    matchers: how arguments are compared with the target. A single result has none.
     """
     rows: list[dict[str, Any]] = []
     for trial in [source] if isinstance(source, (Trial, ParseResult)) else source:
         for keys, result in _results(trial):
-            judged = trial.judged_arguments(matchers) if isinstance(trial, Trial) else {}
+            judged = trial.judged_arguments() if isinstance(trial, Trial) else {}
             for row in argument_rows(result, judged):
                 call = result.calls[row["index"]]
                 rows.append({**keys, "call_id": call_id(keys, call), **row})
@@ -171,10 +165,9 @@ def arguments_frame(
 def events_frame(
     source: Iterable[Trial] | Trial | ParseResult, with_retries: set[str] | None = None
 ) -> pd.DataFrame:
-    """Return one row per step, problem or retry. Retries come once a completion, with its first
-    trial.
+    """Return one row per step, problem or retry, which comes with the completion's first trial.
 
-    with_retries: keys of completions whose retries are in an earlier frame. Those that are in this
+    with_retries: keys of completions whose retries are in an earlier frame, to which those of this
     one are added.
     """
     if isinstance(source, Trial):
@@ -202,21 +195,14 @@ def events_frame(
             continue
         seen.add(c.key)
         for n in range(2, c.attempt + 1):
-            retry = {
-                "kind": "retry",
-                "code": c.error_kind,
-                "message": f"attempt {n} of {c.attempt}",
-            }
-            rows.append({**keys_of(trial), **retry})
+            retry = {"kind": "retry", "code": c.error_kind}
+            rows.append({**keys_of(trial), **retry, "message": f"attempt {n} of {c.attempt}"})
     return _frame("events", rows)
 
 
 def chunks_frame(source: Completion | Trial | Iterable[Completion | Trial]) -> pd.DataFrame:
-    """Return one row per chunk of a recorded stream.
-
-    Trials of one completion share its chunks, which come once, with the first of them.
-
-    A completion that was not a stream, and a trial that is not on record, have no row.
+    """Return one row per chunk of a recorded stream, which come with the completion's first
+    trial.
     """
     items: Iterable[Any] = [source] if isinstance(source, (Completion, Trial)) else source
     rows: list[dict[str, Any]] = []

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ...core.errors import BadOptions, UnreadableInput
+from ...core.errors import BadOptions, ToolparseError, UnreadableInput
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.types import DEFAULT_OPTIONS, ParseOptions, ParseResult, Policy
 from ...core.values import read_strict
@@ -104,13 +104,8 @@ class Reading:
         options: Any = None,
         own: Mapping[str, AnyProtocol] | None = None,
     ) -> Reading:
-        """Return a reading that was checked, without repetitions.
-
-        protocols: ids, aliases or protocol objects, or one of them, or None for the one each row's
-        prompt asked for. policies: names, or one name. options: the inputs of `ParseOptions.of`.
-        Their policy is not looked at. own: see the field.
-
-        Raises UnknownProtocol and BadOptions.
+        """Return a reading that was checked, without repetitions, of the arguments of
+        `parse_frame`. own: see the field. Raises UnknownProtocol and BadOptions.
         """
         if protocols is not None:
             protocols = listed_names(protocols)
@@ -144,23 +139,19 @@ def parse_frame(
     """Return every answer of a trials frame read again by every protocol under every policy, and
     scored.
 
-    frame: one row per answer, with the columns `NEEDED` at least. `run.trials_df()` has all. A
-    `target` that is missing is a case that is not graded. protocols: ids or protocols, or None for
-    the one each row's prompt asked for. options: the other options of the parser. Their policy is
-    not looked at.
+    frame: one row per answer, with the columns `NEEDED` at least; a case without a `target` is not
+    graded. protocols: ids or protocols, or None for the one each row's prompt asked for. options:
+    the other options of the parser, whose policy is not looked at.
 
-    Gives a trials frame whose rows are those of each answer, in order, protocols before policies.
-    Columns of your own and those of the recording stay. Raises UnreadableInput for missing columns
-    and for an unreadable cell, UnknownProtocol, BadOptions and BadToolChoice.
+    The rows are those of each answer, in order, protocols before policies, with all other columns
+    as they are. Raises UnreadableInput for missing columns and for an unreadable cell,
+    UnknownProtocol, BadOptions and BadToolChoice.
     """
     return read_again(frame, Reading.of(protocols, policies, options))
 
 
 def read_again(frame: pd.DataFrame, reading: Reading) -> pd.DataFrame:
-    """Return what `parse_frame` does, for arguments that were checked.
-
-    Raises UnreadableInput for missing columns and for an unreadable cell.
-    """
+    """Return what `parse_frame` does, for arguments that were checked. Raises UnreadableInput."""
     check_columns(frame.columns)
     if "status" in frame:  # without that column nobody says that there was an answer
         lost = frame.index[(frame["raw"].isna() & (frame["status"] == "ok")).fillna(False)]
@@ -208,13 +199,10 @@ def read_again(frame: pd.DataFrame, reading: Reading) -> pd.DataFrame:
 
 
 def read_row(row: Mapping[Any, Any] | pd.Series[Any]) -> ParseResult:
-    """Return the answer of one row of a trials frame, read as the row says it was.
+    """Return the answer of one row of a trials frame, read as the row says it was read, or else by
+    the protocol its prompt asked for and the policy "safe".
 
-    row: the cells by column, of which `raw` is necessary. Protocol and policy are those the row was
-    read by, or where it does not say, the protocol its prompt asked for and "safe".
-
-    Raises BadOptions if the row holds no answer, UnreadableInput for a row of another kind of
-    frame, and the errors of `parse_frame`.
+    Raises BadOptions if the row holds no answer, and the errors of `parse_frame`.
     """
     check_columns(row.keys())
     cells = {str(name): None if pd.isna(cell) else cell for name, cell in row.items()}
@@ -235,22 +223,31 @@ def read_row(row: Mapping[Any, Any] | pd.Series[Any]) -> ParseResult:
     return result
 
 
+def try_read_row(row: Mapping[Any, Any] | pd.Series[Any]) -> ParseResult | None:
+    """Return `read_row`, or None for a row without an answer, and for a protocol that is not at
+    hand.
+    """
+    if not isinstance(row.get("raw"), str):
+        return None
+    try:
+        return read_row(row)
+    except ToolparseError:
+        return None
+
+
 def check_columns(names: Iterable[Any], place: str = "") -> None:
     """Raise UnreadableInput that names the columns which are missing. place: the file, where it is
     one.
     """
     present = {str(name) for name in names}
-    missing = [name for name in NEEDED if name not in present]
-    if not missing:
-        return
-
-    prefix = f"{place}: " if place else ""
-    raise UnreadableInput(
-        f"{prefix}columns are missing: {', '.join(missing)}",
-        got=", ".join(sorted(present)) or "no columns",
-        expected="a trials frame",
-        hint="take it from run.trials_df(); outputs from elsewhere become a run by lab.ingest",
-    )
+    if missing := [name for name in NEEDED if name not in present]:
+        prefix = f"{place}: " if place else ""
+        raise UnreadableInput(
+            f"{prefix}columns are missing: {', '.join(missing)}",
+            got=", ".join(sorted(present)) or "no columns",
+            expected="a trials frame",
+            hint="take it from run.trials_df(); outputs from elsewhere become a run by lab.ingest",
+        )
 
 
 class _Answer(NamedTuple):

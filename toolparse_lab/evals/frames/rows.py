@@ -153,11 +153,6 @@ def blame_row(blame: Blame) -> dict[str, Any]:
     }
 
 
-def _server_of(completion: Completion | None) -> Mapping[str, Any] | None:
-    server = (completion.response or {}).get("server") if completion is not None else None
-    return server if isinstance(server, Mapping) and "calls" in server else None
-
-
 def _conversation_row(conversation: Conversation) -> dict[str, Any]:
     # A sum over some of the turns would pass for the whole, so one turn without a number leaves the
     # cell missing. A count of 0 tokens is no number either.
@@ -181,16 +176,14 @@ def _conversation_row(conversation: Conversation) -> dict[str, Any]:
 
 
 def completion_row(c: Completion) -> dict[str, Any]:
-    """Return the columns that a recorded answer fills.
-
-    Of a failed request, those that a failure has.
-    """
+    """Return the columns that a recorded answer or a failed request fills."""
     # One direction alone would pass for the total.
     tokens = None
     if c.prompt_tokens is not None and c.completion_tokens is not None:
         tokens = c.prompt_tokens + c.completion_tokens
 
-    server = _server_of(c)
+    server = (c.response or {}).get("server")
+    has_calls = isinstance(server, Mapping) and "calls" in server
     sampling = sampling_of(c.request, c.response)
     # Older records have the model string as the model itself.
     model = c.request.get("model")
@@ -202,7 +195,7 @@ def completion_row(c: Completion) -> dict[str, Any]:
             "ttft queue_wait attempt stream cut endpoint_kind fidelity system_fingerprint",
         ),
         "model_name": name if isinstance(name, str) else None,
-        "server_json": None if server is None else _json(server),
+        "server_json": _json(server) if has_calls else None,
         "arguments_text": (c.response or {}).get("arguments_text"),
         "error": c.error_kind,
         "sampling_json": None if sampling is None else _json(sampling),

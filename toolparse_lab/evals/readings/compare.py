@@ -134,9 +134,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Readings of one text: ours, the best first, then those of others.
-
-    Readings of others keep the order in which you passed them.
+    """Readings of one text: ours, the best first, then those of others in the order passed.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -157,11 +155,8 @@ class Comparison:
         return by_name[name]
 
     def frame(self) -> pd.DataFrame:
-        """Return one row per reading, in order.
-
-        Its columns are those of the frame `readings`.
-
-        Raises MissingExtra without pandas.
+        """Return one row per reading, in order, with the columns of the frame `readings`. Raises
+        MissingExtra without pandas.
         """
         try:
             from ..frames.dtypes import build_frame  # needs pandas, which is an extra

@@ -142,23 +142,13 @@ def reader(
 
 
 def version_of(protocol: Any) -> str | None:
-    """Return the version of the reader of an answer, None if no one knows it.
-
-    protocol: an object, or the id of one.
-    """
+    """Return the version of the reader of an answer, an object or its id, or None."""
     if is_outside_name(protocol):
         return str(protocol).partition(":")[0].partition("==")[2] or None
     if isinstance(protocol, ForeignProtocol):
         return protocol.version or None
     protocol_id = protocol if isinstance(protocol, str) else getattr(protocol, "id", "")
     return VERSION if protocol_id in _OURS or is_shipped(protocol_id) else None
-
-
-def is_reader(x: Any) -> bool:
-    """Return True for the inputs of `reader`, but for names: these may be those of runs, too."""
-    if isinstance(x, str) or x is None:
-        return False
-    return callable(x) or _is_command(x) or hasattr(x, "parse_generated_text")
 
 
 def _is_command(x: Any) -> bool:
@@ -235,10 +225,8 @@ class CommandReader:
         return program.name, digest
 
     def parse_generated_text(self, text: str, tools: Any, options: Any) -> list[Any]:
-        """Return the calls as parts.
-
-        Raises TimeoutError, OSError if it cannot be started, and ValueError for an exit status
-        above 0 and for output that is not JSON.
+        """Return the calls as parts. Raises TimeoutError, OSError if it cannot be started, and
+        ValueError for an exit status above 0 and for output that is not JSON.
         """
         with tempfile.TemporaryDirectory(prefix="toolparse") as folder:
             file = Path(folder, "tools.json")

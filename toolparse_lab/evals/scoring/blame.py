@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -101,13 +101,24 @@ def blame_of(
     `cannot_tell` where several may be; `would_tell` says what to record then.
     """
     if completion is None:
-        return Blame("Cannot be told: nothing is recorded.", "cannot_tell", would_tell="an answer")
+        return _says("Cannot be told: nothing is recorded.", tells="an answer")
     witnesses = _Witnesses(case, completion, result, score, tool_choice)
     for rule in _RULES:
         verdict = rule(witnesses)
         if verdict is not None:
             return verdict
     return Blame()
+
+
+_LAYERS: Mapping[str, Layer] = {
+    "Client": "client", "Model": "model", "Reader": "reader", "Sampler": "sampler",
+    "Server": "server", "Template": "template", "Transport": "transport",
+}  # fmt: skip
+
+
+def _says(why: str, evidence: tuple[Evidence, ...] = (), code: str = "", tells: str = "") -> Blame:
+    # The first word of a verdict is its layer; "Cannot be told" has none.
+    return Blame(why, _LAYERS.get(why.partition(" ")[0], "cannot_tell"), code, evidence, tells)
 
 
 @dataclass(frozen=True)
@@ -246,6 +257,11 @@ class _Witnesses:
         return Evidence("usage", words)
 
 
+def _shown(calls: Sequence[tuple[str, str]]) -> tuple[Evidence, ...]:
+    # The first of the server's calls: names and argument texts.
+    return tuple(Evidence("tool_calls", f"{n}({shorten(a, _SHOWN)})") for n, a in calls[:3])
+
+
 def drawn_beside(completion: Completion) -> str:
     """Return the text that a model drew for an answer of the provider's own calls, as its recorded
     tokens say it. '' where they do not, or only in part.
@@ -265,10 +281,9 @@ def _our_failure(w: _Witnesses) -> Blame | None:
     if problem is None and w.outcome != "reader_error":
         return None
     why = problem.message if problem is not None else (w.score.detail if w.score else "")
-    return Blame(
+    return _says(
         "Reader failed: the answer is there, and the parser that read it broke.",
-        "reader",
-        evidence=(w.quoted("problem", why),),
+        (w.quoted("problem", why),),
     )
 
 
@@ -279,44 +294,39 @@ def _error(w: _Witnesses) -> Blame | None:
     message = c.error_message or ""
     evidence = (Evidence("error", f"{c.error_kind or 'error'}: {shorten(message, _SHOWN)}"),)
     if _TEMPLATE_ERROR.search(message):
-        return Blame("Template failed: the request was not rendered.", "template", "", evidence)
+        return _says("Template failed: the request was not rendered.", evidence)
     if _MODEL_ERROR.search(message):
-        return Blame("Model wrote what the provider refused.", "model", "", evidence)
+        return _says("Model wrote what the provider refused.", evidence)
     if _PARSER_ERROR.search(message):
         generation = _FAILED_GENERATION.search(message)
         if generation is not None and not _is_readable(generation[1], w.case):
             why = "Model broke it: the server refused what it wrote, and no call can be read in it."
-            return Blame(why, "model", "", evidence)
+            return _says(why, evidence)
         if generation is None and _ARGUMENTS_ERROR.search(message):
-            return Blame(
+            return _says(
                 "Cannot be told: the server could not read the arguments, and does not quote them.",
-                "cannot_tell",
-                "parser_failed",
                 evidence,
+                "parser_failed",
                 TOKENS_TELL,
             )
         why = "Server failed: its parser gave an error."
-        return Blame(why, "server", "parser_failed", evidence)
-    layer = _OF_ERROR.get(c.error_kind or "")
+        return _says(why, evidence, "parser_failed")
+    layer = _OF_ERROR.get(c.error_kind or "", "")
     status = (c.response or {}).get("status_code")
     if _GATEWAY_ERROR.search(message) or status in (502, 503, 504):
         layer = "transport"
     elif c.error_kind in (None, "other", "rate_limited") and _SERVER_ERROR.search(message):
         layer = "server"
-    if layer is None:
-        return Blame(
-            "Cannot be told: the error says too little.",
-            "cannot_tell",
-            "",
-            evidence,
-            "the server's own log",
+    if not layer:
+        return _says(
+            "Cannot be told: the error says too little.", evidence, tells="the server's own log"
         )
     words = {
         "transport": "Transport broke it: the connection failed before the answer was whole.",
         "client": "Client broke it: the request was not accepted.",
         "server": "Server failed: it gave an error instead of an answer.",
     }
-    return Blame(words[layer], layer, "", evidence)
+    return _says(words[layer], evidence)
 
 
 def _calls_in(text: str, case: Case) -> tuple[ToolCall, ...]:
@@ -336,7 +346,7 @@ def _cut(w: _Witnesses) -> Blame | None:
         return None
     why = "Transport broke it: the stream ended without a finish part."
     chunks = Evidence("chunks", f"{len(w.completion.chunks)} pieces, none of them the last")
-    return Blame(why, "transport", "", (chunks,))
+    return _says(why, (chunks,))
 
 
 def _nothing_came(w: _Witnesses) -> Blame | None:
@@ -344,12 +354,10 @@ def _nothing_came(w: _Witnesses) -> Blame | None:
     if w.content.strip() or w.functions or c.finish_reason in _OTHER_ENDS:
         return None
     if c.completion_tokens is None and w.failed and not w.ends_with_call and not w.at_limit:
-        return Blame(
+        return _says(
             "Cannot be told: nothing came, and nobody counted the tokens that were paid for.",
-            "cannot_tell",
-            "",
             w.finish(),
-            "the completion tokens",
+            tells="the completion tokens",
         )
     if (c.completion_tokens or 0) <= 1 or (c.reasoning.strip() and not w.ends_with_call):
         return None
@@ -357,32 +365,31 @@ def _nothing_came(w: _Witnesses) -> Blame | None:
     evidence = (w.paid(), *w.finish())
     if w.at_limit:
         why = "Client set the limit: all tokens went before there was text or a call."
-        return Blame(why, "client", "token_limit", evidence)
+        return _says(why, evidence, "token_limit")
     if w.reasoning_tokens and rest <= 3:
-        return Blame(
+        return _says(
             "Cannot be told: all tokens are reasoning, and the answer ends with it.",
-            "cannot_tell",
-            "all_output_lost",
             evidence,
+            "all_output_lost",
             TOKENS_TELL,
         )
     if c.reasoning.strip():
         return _dropped(w)
     why = "Server lost it: tokens were paid for, and neither text nor a call came."
-    return Blame(why, "server", "all_output_lost", evidence)
+    return _says(why, evidence, "all_output_lost")
 
 
 def _malformed(w: _Witnesses) -> Blame | None:
     reason = w.completion.finish_reason or ""
     if not _MODEL_ERROR.search(reason):
         return None
-    return Blame("Model wrote what the provider could not read.", "model", "", w.finish())
+    return _says("Model wrote what the provider could not read.", w.finish())
 
 
 def _filtered(w: _Witnesses) -> Blame | None:
     if w.completion.finish_reason not in _OTHER_ENDS or w.completion.finish_reason == "refusal":
         return None
-    return Blame("Server stopped it: a filter ended the answer.", "server", "", w.finish())
+    return _says("Server stopped it: a filter ended the answer.", w.finish())
 
 
 def _limit(w: _Witnesses) -> Blame | None:
@@ -392,15 +399,14 @@ def _limit(w: _Witnesses) -> Blame | None:
     if any(call.ok for call in w.calls) and w.outcome not in ("truncated", "ungraded"):
         return None
     if w.completion.request and w.limit is None and c.completion_tokens is None:
-        return Blame(
+        return _says(
             "Cannot be told: the answer ended at a limit that the request did not set.",
-            "cannot_tell",
-            "token_limit",
             w.finish(),
+            "token_limit",
             "the completion tokens, and the server's limits",
         )
     why = "Client set the limit: the answer ended at it before it was whole."
-    return Blame(why, "client", "token_limit", (w.paid(), *w.finish()))
+    return _says(why, (w.paid(), *w.finish()), "token_limit")
 
 
 def _stopped(w: _Witnesses) -> Blame | None:
@@ -416,18 +422,16 @@ def _stopped(w: _Witnesses) -> Blame | None:
         return None
     why = "Client stopped it: the request has stop texts, and the answer ends inside a call."
     said = Evidence("request", f"stop {json.dumps(stop, ensure_ascii=False)}")
-    return Blame(why, "client", "", (said, w.quoted("raw", w.completion.raw[-_SHOWN:])))
+    return _says(why, (said, w.quoted("raw", w.completion.raw[-_SHOWN:])))
 
 
 def _unfinished(w: _Witnesses) -> Blame | None:
     if w.outcome != "truncated" or w.completion.finish_reason is not None:
         return None
-    return Blame(
+    return _says(
         "Cannot be told: the text ends inside a call, and nothing says why it ended.",
-        "cannot_tell",
-        "",
         (w.quoted("raw", w.completion.raw[-_SHOWN:]),),
-        "the finish reason",
+        tells="the finish reason",
     )
 
 
@@ -443,10 +447,8 @@ def _against_the_odds(w: _Witnesses) -> Blame | None:
         if token.logprob is None or token.entropy is None:
             continue
         if token.logprob <= _UNLIKELY and token.entropy <= _SURE:
-            return Blame(
+            return _says(
                 "Sampler drew it: the model was all but sure of another token.",
-                "sampler",
-                "",
                 (w.quoted("tokens", f"{token.text!r}, {math.exp(token.logprob):.2%} likely"),),
             )
     return None
@@ -461,11 +463,10 @@ def _repeats(w: _Witnesses) -> Blame | None:
     evidence = (w.quoted("raw", loop),)
     if w.temperature >= _HOT:
         return _hot(w, evidence)
-    return Blame(
+    return _says(
         "Cannot be told: the text repeats itself, which the model or the sampler may cause.",
-        "cannot_tell",
-        "repeats",
         evidence,
+        "repeats",
         _SAMPLING_TELLS,
     )
 
@@ -485,7 +486,7 @@ def _loop(text: str) -> str:
 def _hot(w: _Witnesses, evidence: tuple[Evidence, ...] = ()) -> Blame:
     said = Evidence("request", f"temperature {w.temperature:g}")
     why = "Sampler broke it: at this temperature the text of every model falls apart."
-    return Blame(why, "sampler", "", (said, *evidence))
+    return _says(why, (said, *evidence))
 
 
 def _dropped(w: _Witnesses) -> Blame | None:
@@ -495,18 +496,16 @@ def _dropped(w: _Witnesses) -> Blame | None:
     if w.content.strip() and _forces(w.choice):
         return _forced(w)
     if w.completion.reasoning and _is_readable(w.completion.reasoning, w.case):
-        return Blame(
+        return _says(
             "Server lost it: the response says that it ends with a call, and the only one stands "
             "in the reasoning.",
-            "server",
-            "call_in_reasoning",
             (*w.finish(), w.quoted("reasoning", w.completion.reasoning)),
+            "call_in_reasoning",
         )
-    return Blame(
+    return _says(
         "Server lost it: the response says that it ends with a call, and holds none.",
-        "server",
-        "dropped_by_server",
         w.finish(),
+        "dropped_by_server",
     )
 
 
@@ -519,17 +518,14 @@ def _in_reasoning(w: _Witnesses) -> Blame | None:
         and (w.has_tokens or not w.content.strip()) and _is_readable(reasoning, w.case)
     ):  # fmt: skip
         return None
-    if w.has_tokens:
-        why = "Model wrote it there: its tokens hold the call inside the reasoning."
-        layer: Layer = "model"
-    else:
+    why = "Model wrote it there: its tokens hold the call inside the reasoning."
+    if not w.has_tokens:
         why = (
             "Cannot be told: the only call is in the reasoning, where the model wrote it or the "
             "server's parser left it."
         )
-        layer = "cannot_tell"
     evidence = (w.quoted("reasoning", reasoning),) if reasoning else ()
-    return Blame(why, layer, "call_in_reasoning", evidence, TOKENS_TELL)
+    return _says(why, evidence, "call_in_reasoning", TOKENS_TELL)
 
 
 def _left_in_content(w: _Witnesses) -> Blame | None:
@@ -542,47 +538,24 @@ def _left_in_content(w: _Witnesses) -> Blame | None:
         return None
     if w.choice == "none":
         said = Evidence("request", "tool_choice none")
-        return Blame("Client forbade calls, and the model wrote one.", "client", "", (said,))
+        return _says("Client forbade calls, and the model wrote one.", (said,))
     evidence = tuple(w.quoted(*_place(w, call)) for call in calls[:3])
     if ESCAPED not in left and (broken := _broken_by_model(w, w.left)):
         return broken
+    why, tells = "Server lost it: it was offered tools, and left a whole call in the content.", ""
     if calls and all("```" in e.says for e in evidence):
-        return Blame(
-            "Model wrote it in a fence, which no server takes for a call.",
-            "model",
-            "markup_in_content",
-            evidence,
-        )
-    if calls and _has_no_opener(w, calls[0]):
-        return Blame(
+        why = "Model wrote it in a fence, which no server takes for a call."
+    elif calls and _has_no_opener(w, calls[0]):
+        why = (
             "Cannot be told: the end of the call is marked and its beginning is not, which the "
-            "model left out or the server took away.",
-            "cannot_tell",
-            "markup_in_content",
-            evidence,
-            TOKENS_TELL,
+            "model left out or the server took away."
         )
-    if any("<|tool_call_begin|>" in e.says and not _KIMI_ID.search(e.says) for e in evidence):
-        return Blame(
-            "Model wrote a call without the number that its format asks for.",
-            "model",
-            "markup_in_content",
-            evidence,
-        )
-    unknown = [call for call in calls if call.status == "unknown_tool"]
-    if calls and len(unknown) == len(calls):
-        return Blame(
-            "Model called what was not offered, and the server left the call in the content.",
-            "model",
-            "markup_in_content",
-            evidence,
-        )
-    return Blame(
-        "Server lost it: it was offered tools, and left a whole call in the content.",
-        "server",
-        "markup_in_content",
-        evidence,
-    )
+        tells = TOKENS_TELL
+    elif any("<|tool_call_begin|>" in e.says and not _KIMI_ID.search(e.says) for e in evidence):
+        why = "Model wrote a call without the number that its format asks for."
+    elif calls and all(call.status == "unknown_tool" for call in calls):
+        why = "Model called what was not offered, and the server left the call in the content."
+    return _says(why, evidence, "markup_in_content", tells)
 
 
 def _has_no_opener(w: _Witnesses, call: ToolCall) -> bool:
@@ -599,11 +572,10 @@ def _broken_by_model(w: _Witnesses, found: tuple[ToolCall, ...]) -> Blame | None
     if not calls or not all(call.repair_steps for call in calls):
         return None
     rules = ", ".join(dict.fromkeys(s.rule for call in calls for s in call.repair_steps))
-    return Blame(
+    return _says(
         f"Model broke it: the call needs repair ({rules}), and the server did not take it.",
-        "model",
-        "markup_in_content" if w.completion.fidelity in ("sdk", "wire") else "",
         tuple(w.quoted(*_place(w, call)) for call in calls[:3]),
+        "markup_in_content" if w.completion.fidelity in ("sdk", "wire") else "",
     )
 
 
@@ -621,17 +593,16 @@ def _against_the_server(w: _Witnesses) -> Blame | None:
     if w.result is None or not isinstance(server, Mapping) or "calls" not in server:
         return None
     verdict = explain_blame(w.result.calls, ServerReading.from_dict(server))
-    theirs = [Evidence("tool_calls", f"{name}({shorten(args, _SHOWN)})")
-              for name, args in server["calls"][:3]]  # fmt: skip
+    theirs = _shown(server["calls"])
     ours = [w.quoted(*_place(w, call)) for call in w.calls[:3]]
     if any(step.rule == "read.double-encoded" for call in w.calls for step in call.steps):
         why = "Model wrote its arguments as a string inside of JSON, and the server passed them on."
-        return Blame(why, "model", "", (*ours, *theirs))
+        return _says(why, (*ours, *theirs))
     if verdict.layer == "none" and _untyped(w):
         why = (
             "Server changed it: the format writes no types, and the arguments have not the tool's."
         )
-        return Blame(why, "server", "changed_by_server", (*ours, *theirs))
+        return _says(why, (*ours, *theirs), "changed_by_server")
     if verdict.layer == "none":
         return None if w.failed else verdict
     if verdict.layer == "cannot_tell":
@@ -665,77 +636,62 @@ def _against_tokens(w: _Witnesses) -> Blame | None:
         return None
     message = w.message.get("tool_calls")
     calls = message if isinstance(message, list) else ()
-    server = ServerReading.of(filter(_is_mapping, calls), "logprobs", independent=True)
+    mappings = [call for call in calls if isinstance(call, Mapping)]
+    server = ServerReading.of(mappings, "logprobs", independent=True)
     verdict = explain_blame(w.drawn_calls, server)
     if verdict.layer != "server" or (not w.functions and _broken_by_model(w, w.drawn_calls)):
         return None
     drawn = [w.quoted("tokens", w.drawn[call.segment.span.start : call.segment.span.end])
              for call in w.drawn_calls[:3]]  # fmt: skip
-    theirs = [Evidence("tool_calls", f"{name}({shorten(args, _SHOWN)})")
-              for name, args in w.functions[:3]]  # fmt: skip
-    return Blame(verdict, "server", verdict.code, (*drawn, *theirs))
-
-
-def _is_mapping(x: object) -> bool:
-    return isinstance(x, Mapping)
+    return Blame(verdict, "server", verdict.code, (*drawn, *_shown(w.functions)))
 
 
 def _stream(w: _Witnesses) -> Blame | None:
     response = w.completion.response or {}
     if response.get("shares_an_index"):
-        return Blame(
+        return _says(
             "Server changed it: several calls of its stream have one index, and a client that goes "
             "by it gets one broken call.",
-            "server",
+            _shown(w.functions),
             "stream_differs",
-            tuple(Evidence("tool_calls", f"{n}({shorten(a, _SHOWN)})") for n, a in w.functions[:3]),
         )
     if "stream_differs" not in (response.get("alarms") or ()):
         return None
     why = "Server changed it: the pieces of its stream say something else than the whole."
-    return Blame(why, "server", "stream_differs", (Evidence("chunks", "not those of the whole"),))
+    return _says(why, (Evidence("chunks", "not those of the whole"),), "stream_differs")
 
 
 def _assembled(w: _Witnesses) -> Blame | None:
     # The provider's own calls in a state that no model writes.
     names = {tool.name for tool in w.case.tools}
     for name, arguments in w.functions:
-        evidence = (Evidence("tool_calls", f"{name}({shorten(arguments, _SHOWN)})"),)
-        if not name.strip() and isinstance(_json(arguments), dict):
+        value, half = _json(arguments), name[: len(name) // 2]
+        is_no_json = value is None and bool(arguments.strip())
+        why = ""
+        if not name.strip() and isinstance(value, dict):
             why = "Server changed it: the call has its arguments and has lost its name."
-            return Blame(why, "server", "changed_by_server", evidence)
-        special = _SPECIAL_IN_NAME.search(name)
-        half = name[: len(name) // 2]
-        twice = half in names and name == half * 2
-        if special or twice:
+        elif half in names and name == half * 2:
+            why = "Server changed it: the name was put together twice."
+        elif _SPECIAL_IN_NAME.search(name):
             why = "Server changed it: the name holds a special token."
-            if twice:
-                why = "Server changed it: the name was put together twice."
-            return Blame(why, "server", "changed_by_server", evidence)
-        value = _json(arguments)
-        if value is None and arguments.strip() and _is_several(arguments):
+        elif is_no_json and _is_several(arguments):
             why = "Server changed it: the arguments of several calls were joined to one."
-            return Blame(why, "server", "changed_by_server", evidence)
-        if w.drawn:
+        elif w.drawn:
             continue  # its tokens have been compared
-        if isinstance(value, str) and isinstance(_json(value), dict):
-            return Blame(
+        elif isinstance(value, str) and isinstance(_json(value), dict):
+            why = (
                 "Cannot be told: the arguments are JSON in JSON, which the model, the template or "
-                "the server may have written.",
-                "cannot_tell",
-                "",
-                evidence,
-                TOKENS_TELL,
+                "the server may have written."
             )
-        if value is None and arguments.strip():
-            return Blame(
+        elif is_no_json:
+            why = (
                 "Cannot be told: the arguments are no JSON, and the response does not hold what "
-                "the model wrote.",
-                "cannot_tell",
-                "",
-                evidence,
-                TOKENS_TELL,
+                "the model wrote."
             )
+        if why:
+            is_servers = why.startswith("Server")
+            code, tells = ("changed_by_server", "") if is_servers else ("", TOKENS_TELL)
+            return _says(why, _shown([(name, arguments)]), code, tells)
     return None
 
 
@@ -751,19 +707,17 @@ def _emptied(w: _Witnesses) -> Blame | None:
             continue
         paid, evidence = w.completion.completion_tokens, (Evidence("tool_calls", f"{name}({{}})"),)
         if paid is None:
-            return Blame(
+            return _says(
                 "Cannot be told: the call has no arguments, and nobody counted the tokens that "
                 "were paid for.",
-                "cannot_tell",
-                "",
                 evidence,
-                "the completion tokens, or log probabilities",
+                tells="the completion tokens, or log probabilities",
             )
         # A call of its name alone, with all marks around it, takes about so many.
         shown = len(w.content) + len(w.completion.reasoning) + sum(len(n) for n, _ in w.functions)
         if paid - w.reasoning_tokens > 32 + shown / 3:
             why = "Server lost it: more tokens were paid for than a call without arguments takes."
-            return Blame(why, "server", "changed_by_server", (*evidence, w.paid()))
+            return _says(why, (*evidence, w.paid()), "changed_by_server")
     return None
 
 
@@ -800,11 +754,10 @@ def _not_shown(w: _Witnesses) -> Blame | None:
     if length < 200 or length <= _CHARACTERS_A_TOKEN * sent:
         return None
     words = f"{sent} prompt tokens for {length} characters of tools alone"
-    return Blame(
+    return _says(
         "Template lost it: the prompt has too few tokens to hold the tools.",
-        "template",
-        "tools_not_shown",
         (Evidence("usage", words),),
+        "tools_not_shown",
     )
 
 
@@ -820,31 +773,27 @@ def words_of_tool(tool: Any) -> list[str]:
 
 
 def _forced(w: _Witnesses) -> Blame | None:
-    choice = w.choice
-    evidence = (Evidence("request", f"tool_choice {choice}"),)
     if not w.is_native:
         return None
+    why, choice = "", w.choice
     if choice == "none":
         if w.functions:
             why = "Server did not prevent it: calls were forbidden, and it gives one."
-            return Blame(why, "server", "tool_choice_ignored", evidence)
-        if w.outcome == "abstained_wrongly":
-            return Blame("Client forbade the call that was wanted.", "client", "", evidence)
-        return None
-    if not _forces(choice):
-        return None
-    if not w.functions and w.content.strip():
+        elif w.outcome == "abstained_wrongly":
+            why = "Client forbade the call that was wanted."
+    elif _forces(choice) and not w.functions and w.content.strip():
         why = "Server did not force it: a call was required, and the answer is in words."
-        return Blame(why, "server", "tool_choice_ignored", evidence)
-    if choice.startswith("{") and w.functions:
-        named = [tool.name for tool in w.case.tools if json.dumps(tool.name) in choice]
+    elif choice.startswith("{") and w.functions:
+        named = {tool.name for tool in w.case.tools if json.dumps(tool.name) in choice}
+        wanted = {call.get("name") for call in w.case.target or ()}
         if named and all(name not in named for name, _ in w.functions):
             why = "Server did not force it: one tool was named, and another one is called."
-            return Blame(why, "server", "tool_choice_ignored", evidence)
-        wanted = {call.get("name") for call in w.case.target or ()}
-        if named and wanted and not wanted & {*named}:
-            return Blame("Client named another tool than the wanted one.", "client", "", evidence)
-    return None
+        elif named and wanted and not wanted & named:
+            why = "Client named another tool than the wanted one."
+    if not why:
+        return None
+    code = "tool_choice_ignored" if why.startswith("Server") else ""
+    return _says(why, (Evidence("request", f"tool_choice {choice}"),), code)
 
 
 def _choice_in(choice: Any) -> Any:
@@ -865,7 +814,7 @@ def _one_at_most(w: _Witnesses) -> Blame | None:
     if allowed is not False or len(w.functions) != 1 or len(w.case.target or ()) < 2:
         return None
     said = Evidence("request", "parallel_tool_calls false")
-    return Blame("Client allowed one call, and wants several.", "client", "", (said,))
+    return _says("Client allowed one call, and wants several.", (said,))
 
 
 def _none_offered(w: _Witnesses) -> Blame | None:
@@ -878,7 +827,7 @@ def _none_offered(w: _Witnesses) -> Blame | None:
     told = json.dumps(messages, default=str) if w.case.tools else ""
     if any(tool.name in told for tool in w.case.tools):
         return None
-    return Blame("Client offered no tools, and wants a call.", "client", "", ())
+    return _says("Client offered no tools, and wants a call.")
 
 
 def _ran_on(w: _Witnesses) -> Blame | None:
@@ -889,11 +838,10 @@ def _ran_on(w: _Witnesses) -> Blame | None:
         return None
     start = w.completion.raw.find(match[0])
     span = (start, start + len(match[0])) if start >= 0 else None
-    return Blame(
+    return _says(
         "Server let it run on: the content holds a token that ends a turn.",
-        "server",
-        "end_token_in_content",
         (w.quoted("content", match[0], span),),
+        "end_token_in_content",
     )
 
 
@@ -905,14 +853,13 @@ def _other_format(w: _Witnesses) -> Blame | None:
     calls = [call for call in _calls_in(w.completion.raw, w.case) if call.ok]
     if not calls or calls[0].protocol == w.result.protocol:
         return None
-    return Blame(
+    return _says(
         f"Client read it by {w.result.protocol}, and it is written as {calls[0].protocol}.",
-        "client",
-        "other_format",
         tuple(
             w.quoted("raw", w.completion.raw[s.start : s.end], (s.start, s.end))
             for s in (call.segment.span for call in calls[:3])
         ),
+        "other_format",
     )
 
 
@@ -928,22 +875,18 @@ def _written(w: _Witnesses) -> Blame | None:
     if w.temperature >= _HOT and not any(call.ok for call in w.calls):
         return _hot(w, tuple(evidence))
     if w.temperature >= _HOT:
-        return Blame(
+        return _says(
             "Cannot be told: at this temperature the sampler may have drawn it.",
-            "cannot_tell",
-            "",
             tuple(evidence),
-            _SAMPLING_TELLS,
+            tells=_SAMPLING_TELLS,
         )
     if w.outcome == "abstained_wrongly" and w.is_native and w.completion.prompt_tokens is None:
-        return Blame(
+        return _says(
             "Cannot be told: it is in words, and nothing says whether the prompt held the tools.",
-            "cannot_tell",
-            "",
             tuple(evidence),
-            "the tokens of the prompt",
+            tells="the tokens of the prompt",
         )
-    return Blame("Model wrote it so.", "model", "", tuple(evidence))
+    return _says("Model wrote it so.", tuple(evidence))
 
 
 _RULES: tuple[Callable[[_Witnesses], Blame | None], ...] = (

@@ -17,6 +17,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,27 +79,51 @@ class Exports:
 
         Raises BadOptions if it was never parsed.
         """
-        return _python_of(self)
+        subject = _subject(_parsed(self, "to read"), self.levels.get("tool_choice", "auto"))
+        return (
+            "import toolparse_lab as tp\n\n\ndef read():\n    return tp.parse(\n"
+            f"{_arguments(subject)}    )\n\n\nresult = read()\nprint(result.why())\n"
+        )
 
     def as_html(self, path: str | Path) -> Path:
         """Write the static view of this answer as one self-contained page, and return its path.
         Raises BadOptions if it was never parsed.
         """
-        return _write_page(self, path)
+        if self.result is None:
+            raise BadOptions("this trial was never parsed, so there is no view", got=self.trial_id)
+        target = Path(path)
+        title = f"{self.case.id} · {self.model} · {_outcome_of(self)}"
+        target.write_text(render_page(title, render_result(self.result)), encoding="utf-8")
+        return target
 
     def _repr_html_(self) -> str:
-        return _html_of(self)
+        result, target = self.result, self.case.target
+        rows = wanted_rows(result, target, self.case.tools) if result and target is not None else []
+        completion = self.completion
+        chunks = [c.text for c in completion.chunks if c.kind == "content"] if completion else ()
+        blame = render_blame(
+            self.blame,
+            result.raw if result else completion.raw if completion else "",
+            result.tokens if result else None,
+            chunks,
+        )
+        return render(
+            "evals/scoring/templates/trial.html",
+            title=f"{self.case.id} · {self.model} · {self.arm}",
+            outcome=str(self.score or self.missing_reason),
+            rows=rows,
+            blame=Markup(blame),
+            answer=Markup(render_result(result)) if result else "",
+        )
 
 
 def write_tests(trials: Iterable[Exports], path: str | Path) -> Path:
     """Write trials as tests into a file of pytest, or add them to it: a function for each, which
-    pins everything read from the recorded answer.
+    pins everything read from the recorded answer. Returns the file's path.
 
-    The text there already stays as it is. Returns the file's path.
-
-    The same answer under the same reading has one test: writing it again changes nothing, and
-    replaces the pinned values where it reads otherwise now. Raises BadOptions for a trial that was
-    never parsed and for a file that is not Python, StoreError where the file cannot be written.
+    The same answer under the same reading has one test: writing it again replaces the pinned values
+    where it reads otherwise now. Raises BadOptions for a trial that was never parsed and for a file
+    that is not Python, and StoreError.
     """
     file = Path(path)
     blocks = dict(_block(trial) for trial in trials)
@@ -159,21 +184,22 @@ def _outcome_of(trial: Exports) -> str:
     return trial.score.outcome if trial.score is not None else "not judged"
 
 
-def _block(trial: Exports) -> tuple[str, str]:
-    result = trial.result
-    if result is None:
-        raise BadOptions(
-            "this trial was never parsed, so there is nothing to pin", got=trial.trial_id
-        )
-    subject = _subject(trial, result)
+def _parsed(trial: Exports, for_what: str) -> ParseResult:
+    if trial.result is None:
+        message = f"this trial was never parsed, so there is nothing {for_what}"
+        raise BadOptions(message, got=trial.trial_id)
+    return trial.result
 
+
+def _block(trial: Exports) -> tuple[str, str]:
+    result, choice = _parsed(trial, "to pin"), trial.levels.get("tool_choice", "auto")
     # Equal subjects give equal names, wherever the test is written.
-    json_text = json.dumps(subject, sort_keys=True, default=str)
+    json_text = json.dumps(_subject(result, choice), sort_keys=True, default=str)
     digest = hashlib.sha256(json_text.encode()).hexdigest()[:8]
     slug = re.sub(r"[^a-z0-9]+", "_", trial.case.id.lower()).strip("_")[:_LONGEST_SLUG]
     name = f"test_{slug or 'answer'}_{digest}"
     words = f"case {trial.case.id!r}, model {trial.model!r}, {_outcome_of(trial)}"
-    return name, pinning_test(name, result, words, trial.levels.get("tool_choice", "auto"))
+    return name, pinning_test(name, result, words, choice)
 
 
 def pinning_test(name: str, result: ParseResult, words: str, choice: Any = "auto") -> str:
@@ -181,19 +207,14 @@ def pinning_test(name: str, result: ParseResult, words: str, choice: Any = "auto
 
     words: a comment in it, on one line. choice: the tool choice under which it was read.
     """
-    text, protocol, tools, options, choice = _subject_of(result, choice)
     calls = [(call.name, call.status, call.arguments_json) for call in result.calls]
-    body = _arguments(text, protocol, tools, {"calls": calls}, options, choice)
+    body = _arguments(_subject(result, choice), f"calls={_literal(calls)}")
     # In ASCII on one line: a case id may contain anything.
     comment = ascii(words.replace("\\", "/"))[1:-1]
     return f"def {name}():\n    # {comment}\n    assert_parses(\n{body}    )\n"
 
 
-def _subject(trial: Exports, result: ParseResult) -> list[Any]:
-    return _subject_of(result, trial.levels.get("tool_choice", "auto"))
-
-
-def _subject_of(result: ParseResult, choice: Any) -> list[Any]:
+def _subject(result: ParseResult, choice: Any) -> list[Any]:
     # Everything that a reading depends on: text, protocol, tools, changed options, tool choice.
     default = DEFAULT_OPTIONS.to_dict()
     options = {k: v for k, v in result.options.to_dict().items() if default.get(k) != v}
@@ -201,12 +222,10 @@ def _subject_of(result: ParseResult, choice: Any) -> list[Any]:
     return [result.raw, str(result.protocol), tools, options, choice]
 
 
-def _arguments(
-    text: str, protocol: str, tools: Any, more: Mapping[str, Any], options: Any, choice: Any
-) -> str:
+def _arguments(subject: list[Any], *more: str) -> str:
     # What is as it is by default is not said, so that a reader sees what is special.
-    arguments = [_text_literal(text), repr(protocol), _literal(tools)]
-    arguments += [f"{name}={_literal(value)}" for name, value in more.items()]
+    text, protocol, tools, options, choice = subject
+    arguments = [_text_literal(text), repr(protocol), _literal(tools), *more]
     if options:
         arguments.append(f"options={_literal(options)}")
     if choice != "auto":
@@ -228,23 +247,6 @@ def _text_literal(raw: str) -> str:
 def _literal(value: Any) -> str:
     # A JSON-like value as Python, laid out for an argument.
     return pprint.pformat(value, width=_WIDTH, sort_dicts=False).replace("\n", "\n        ")
-
-
-def _python_of(trial: Exports) -> str:
-    """Return ASCII source that reads a trial's answer again and prints the outcome.
-
-    Raises BadOptions for a trial that was never parsed.
-    """
-    if trial.result is None:
-        raise BadOptions(
-            "this trial was never parsed, so there is nothing to read", got=trial.trial_id
-        )
-    text, protocol, tools, options, choice = _subject(trial, trial.result)
-    return (
-        "import toolparse_lab as tp\n\n\ndef read():\n    return tp.parse(\n"
-        f"{_arguments(text, protocol, tools, {}, options, choice)}    )\n\n\n"
-        "result = read()\nprint(result.why())\n"
-    )
 
 
 def curl_of(trial_id: str, request: Mapping[str, Any]) -> str:
@@ -284,19 +286,6 @@ def curl_of(trial_id: str, request: Mapping[str, Any]) -> str:
     )
 
 
-def _write_page(trial: Exports, path: str | Path) -> Path:
-    """Write the static view of a trial's answer as one self-contained page, and return its path.
-
-    Raises BadOptions for a trial that was never parsed.
-    """
-    if trial.result is None:
-        raise BadOptions("this trial was never parsed, so there is no view", got=trial.trial_id)
-    target = Path(path)
-    title = f"{trial.case.id} · {trial.model} · {_outcome_of(trial)}"
-    target.write_text(render_page(title, render_result(trial.result)), encoding="utf-8")
-    return target
-
-
 @dataclass(frozen=True, slots=True)
 class WantedRow:
     """A wanted call and the one read in its place, or "" for one that is not there."""
@@ -311,10 +300,7 @@ def wanted_rows(
 ) -> list[WantedRow]:
     calls = [call for call in result.calls if call.ok]
     rows = []
-    for i in range(max(len(target), len(calls))):
-        want = target[i] if i < len(target) else None
-        call = calls[i] if i < len(calls) else None
-        difference = ""
+    for want, call in zip_longest(target, calls):
         if call is None:
             difference = "this call was not made"
         elif want is None:
@@ -322,32 +308,7 @@ def wanted_rows(
         else:
             differences = differences_between((call.name, call.arguments), want, tools)
             difference = "; ".join(one.detail for one in differences)
-        rows.append(
-            WantedRow(
-                "" if want is None else shorten(write_canonical(dict(want)), _MOST),
-                "" if call is None else shorten(f"{call.name} {call.arguments_json}", _MOST),
-                shorten(difference, _MOST),
-            )
-        )
+        wanted = "" if want is None else write_canonical(dict(want))
+        got = "" if call is None else f"{call.name} {call.arguments_json}"
+        rows.append(WantedRow(*(shorten(text, _MOST) for text in (wanted, got, difference))))
     return rows
-
-
-def _html_of(trial: Exports) -> str:
-    result, target = trial.result, trial.case.target
-    rows = wanted_rows(result, target, trial.case.tools) if result and target is not None else []
-    completion = trial.completion
-    chunks = [c.text for c in completion.chunks if c.kind == "content"] if completion else ()
-    blame = render_blame(
-        trial.blame,
-        result.raw if result else completion.raw if completion else "",
-        result.tokens if result else None,
-        chunks,
-    )
-    return render(
-        "evals/scoring/templates/trial.html",
-        title=f"{trial.case.id} · {trial.model} · {trial.arm}",
-        outcome=str(trial.score or trial.missing_reason),
-        rows=rows,
-        blame=Markup(blame),
-        answer=Markup(render_result(result)) if result else "",
-    )

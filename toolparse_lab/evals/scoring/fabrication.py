@@ -51,6 +51,7 @@ from ...core.types import Edit, Origin, Span, Step, ToolCall
 from ...core.values import Num, Value, leaves, read_strict, write_canonical
 from ...formats.python.reader import unescape_python
 from ...formats.yaml.reader import MappingReader
+from .match import beginning_of
 
 # Steps by which a name comes from more than the characters of its own span.
 _NAME_RULES = frozenset({"read.alias-name", "read.function-wrapper"})
@@ -58,7 +59,6 @@ _NAME_RULES = frozenset({"read.alias-name", "read.function-wrapper"})
 _FLAT_ELEMENT = re.compile(r"\s*<([A-Za-z_][\w.-]*)>([^<]*)</\1>")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _ABSENT: Any = object()
-_MOST_SHOWN = 80
 # What the OpenAI API takes as the name of a function, and others with it.
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
@@ -76,12 +76,9 @@ _LOOK_BACK = 300  # characters before a place in which its quote or header is lo
 def find_fabrication(raw: str, call: ToolCall, *, coerced: bool = True, value: Value = None) -> str:
     """Return one sentence on the first name or leaf that the text does not say, or ''.
 
-    A leaf is said where it has an exact origin in `raw`, or comes from such an origin by lossless
-    steps.
-
-    raw: the whole text, in which the call's spans count.
-    coerced: False looks at the arguments before coercion.
-    value: the arguments looked at, where they were read before. None reads them from the call.
+    A leaf is said where it has an exact origin in `raw`, the whole text, or comes from such an
+    origin by lossless steps. coerced: False looks at the arguments before coercion. value: the
+    arguments looked at, if they were read before.
     """
     if call.name and not _is_name_said(raw, call):
         return f"the text does not say the name {call.name}"
@@ -95,9 +92,7 @@ def find_fabrication(raw: str, call: ToolCall, *, coerced: bool = True, value: V
     look = _Look(raw, call, coerced)
     for path, leaf in leaves(value):
         if not look.says(path, leaf):
-            shown = write_canonical(leaf)
-            if len(shown) > _MOST_SHOWN:
-                shown = shown[: _MOST_SHOWN - 3] + "…"
+            shown = beginning_of(write_canonical(leaf))
             return f"the text does not say {path or 'the arguments'} = {shown}"
     return ""
 
@@ -305,8 +300,8 @@ def _edited(raw: str, span: Span, edits: tuple[Edit, ...]) -> str:
 class Place:
     """A stretch of text that may mean a value.
 
-    text: its characters, with repairs applied where there are some. before: the text right before
-    it. nested: it is in a JSON string that is the text of JSON itself.
+    text: its characters, repairs applied. before: the text right before it. nested: it is in a JSON
+    string that is the text of JSON itself.
     """
 
     def __init__(self, text: str, before: str = "", *, nested: bool = False) -> None:

@@ -50,7 +50,6 @@ _SCALARS = frozenset((str, int, bool, type(None)))
 _WEIGHT = {"name": 1000, "missing_argument": 2, "extra_argument": 2, "wrong_argument": 1}
 _LEFT_OUT = 100_000  # the cost of a required target without a call: more than any differences
 _MOST_REFERENCES = 20  # a longer chain of $ref is taken for a circle
-_MOST_SHOWN = 80
 _MOST_NAMES = 5
 _ABSENT: Any = object()
 
@@ -95,9 +94,7 @@ class Difference:
 def differences_between(
     call: Call, want: Any, tools: Sequence[ToolSpec], matchers: Matchers = DEFAULT_MATCHERS
 ) -> tuple[Difference, ...]:
-    """Return how one call differs from one wanted call.
-
-    Of alternatives, from the nearest one.
+    """Return how one call differs from one wanted call; of alternatives, from the nearest one.
 
     >>> [one.path for one in differences_between(("f", {"a": 1}), {"name": "f"}, ())]
     ['/a']
@@ -270,10 +267,14 @@ def _resolve(schema: Any, root: Any) -> Mapping[str, Any]:
     return {}
 
 
+def beginning_of(text: str, most: int = 80) -> str:
+    """Return a text, cut where it is too long for a sentence."""
+    return text if len(text) <= most else text[: most - 3] + "…"
+
+
 def _say(x: Any) -> str:
     if not is_wish(x):
-        text = write_canonical(x)
-        return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "…"
+        return beginning_of(write_canonical(x))
 
     # A wish by the first of its parts that says something.
     if "$match" in x:
@@ -313,12 +314,8 @@ def match_calls(
     tools: Sequence[ToolSpec] = (),
     matchers: Matchers = DEFAULT_MATCHERS,
 ) -> Match:
-    """Compare (name, arguments) pairs with a target, in any order.
-
-    An argument whose value is the schema's default may be written or left out on either side.
-
-    calls: those that were read. target: the wanted calls, in the form of the head of this file.
-    tools: those of the case, for the defaults in their schemas. matchers: how values are compared.
+    """Compare (name, arguments) pairs with a target in the form of the head of this file, in any
+    order. tools: for the defaults in their schemas. matchers: how values are compared.
     """
     required = [i for i, want in enumerate(target) if not is_optional(want)]
     if not target and calls:
@@ -361,10 +358,7 @@ def agree(
     tools: Sequence[ToolSpec] = (),
     matchers: Matchers = DEFAULT_MATCHERS,
 ) -> bool:
-    """Return True if `match_calls` finds that calls and target agree, without the reasons where
-    they do not.
-
-    The arguments are those of `match_calls`.
+    """Return True if `match_calls`, which has the reasons, finds that calls and target agree.
 
     >>> agree([("f", {"a": 1})], [{"name": "f", "arguments": {"a": 1.0}}])
     True

@@ -55,23 +55,15 @@ MISSING = frozenset({"provider_error"})
 
 
 def is_failure(outcome: str | None, broken: bool) -> bool:
-    """Return True for an outcome to look at: no success, and if there is no target, something that
-    needs none.
-
-    broken: the answer has a problem of severity error, which is all that can fail an answer that is
-    `ungraded`.
-    outcome: an outcome's id. '' or None if the trial has no score, which is not a failure.
+    """Return True for an outcome to look at: no success. Without a target only a problem of
+    severity error, which `broken` says, is a failure, and without a score ('' or None) nothing is.
 
     >>> is_failure("wrong_call", False), is_failure("ungraded", False), is_failure("", True)
     (True, False, False)
     """
-    if not outcome:
+    if not outcome or outcome in SUCCESSES:
         return False
-    if outcome in SUCCESSES:
-        return False
-    if outcome == "ungraded":
-        return broken
-    return True
+    return broken if outcome == "ungraded" else True
 
 
 SUB_CODES: dict[str, str] = {

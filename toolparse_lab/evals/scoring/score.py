@@ -9,13 +9,14 @@ the meaning of each outcome.
 # How it works. `_Scoring.score` asks a row of stages in the order of precedence; the first that has
 # a score ends it, and the last always has one. A stage looks at the recorded answer, never at a
 # stage before it. What several stages need is worked out once for whoever asks, because a re-parse
-# scores a hundred thousand answers: the values of the calls and the verdict on them. `UnreadText`
+# scores a hundred thousand answers: the values of the calls and the verdict on them. `_UnreadText`
 # looks for signs of a call in the rest of the text.
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import unescape
 from typing import TYPE_CHECKING, Any
@@ -23,14 +24,20 @@ from typing import TYPE_CHECKING, Any
 from ...arguments.schema.coerce import coerce
 from ...core.errors import ToolparseError
 from ...core.toolspec import ToolSpec
-from ...core.types import ParseResult, ToolCall
+from ...core.types import ParseResult, Span, ToolCall
 from ...core.types.call import is_repeat
 from ...core.types.server import IN_CONTENT
 from ...core.values import Value, read_strict, same, write_canonical
 from ...core.values.printable import printable
 from ...formats.base import Signs
 from ...middleware.flow.reading import internal_problem, internal_problem_of
-from ...parser.attempt import find_own_result
+from ...parser.attempt import (
+    Attempt,
+    example_spans,
+    find_attempt,
+    find_own_result,
+    parameter_names,
+)
 from ...parser.ending import CALL_ENDS
 from ...runner.exchange.types import Completion
 from ..cases.case import Case
@@ -38,10 +45,9 @@ from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, STRICTNESS, Matchers
 from ..cases.target import is_optional
 from .fabrication import find_fabrication, provider_name
-from .match import Call, Match, agree, match_calls
+from .match import Call, Match, agree, beginning_of, match_calls
 from .outcomes import SUCCESSES
 from .rescues import Rescues, is_recovery, judge_rescues
-from .unread_text import UnreadText
 
 if TYPE_CHECKING:
     from ...middleware.flow import Conversation
@@ -120,12 +126,9 @@ def score_completion(
 ) -> Score | None:
     """Return the score of one answer read by one parser, None if nothing was recorded or parsed.
 
-    case: the tools and the target. Its id and text do not matter.
-    completion: the answer as it was recorded, or the failure of its provider.
-    result: the parser's reading of the answer's text. Not looked at where the provider failed.
-    matchers: how arguments are compared with the target.
-    signs: how an attempt looks in the format that the model was told, where it is neither shipped
-    nor installed.
+    result: not looked at where the provider failed. matchers: how arguments are compared with the
+    target. signs: how an attempt looks in the format that the model was told, where it is neither
+    shipped nor installed.
     """
     if completion is None:
         return None
@@ -158,12 +161,12 @@ def score_in_isolation(
     matchers: Matchers = DEFAULT_MATCHERS,
     signs: Signs | None = None,
 ) -> tuple[Score | None, ParseResult | None, str]:
-    """Score one answer so that whatever goes wrong in it stays with it.
+    """Score one answer so that whatever goes wrong in it stays with it: a run of ten thousand
+    trials must not end at the one that our code has a fault for.
 
-    A run of ten thousand trials must not end at the one that our code has a fault for. Returns the
-    score, the result, and why there is no score, '' if there is one or nothing went wrong. A trial
-    whose reading failed has no score, and the result has one more problem where scoring failed.
-    Raises only errors of this package, which are about the caller's own input.
+    Returns the score, the result, which has one more problem where scoring failed, and why there is
+    no score, '' if nothing went wrong. Raises only errors of this package, which are about the
+    caller's own input.
     """
     if problem := internal_problem_of(result):
         return None, result, problem.message
@@ -195,9 +198,8 @@ def score_text(
     cut: bool = False,
     matchers: Matchers = DEFAULT_MATCHERS,
 ) -> Score:
-    """Return the score of a parsed text that no runner recorded.
-
-    finish_reason, cut: the value that a provider would have given of the end of the text.
+    """Return the score of a parsed text that no runner recorded. finish_reason, cut: what a
+    provider would have said of its end.
     """
     completion = Completion(
         key="", raw=result.raw, finish_reason=finish_reason, cut=cut, fidelity="synthetic"
@@ -209,18 +211,13 @@ def score_text(
 
 
 def score_answer(case: Case, conversation: Conversation) -> bool | None:
-    """Return True if a conversation ended with the wanted text, None if none is wanted, or where it
-    could not end.
+    """Return True if a conversation ended with the wanted `answer` of its case, None if none is
+    wanted, or where it could not end.
 
     A text that goes on writing tool results says the wanted words without answering: it is none.
-
-    case: its `answer` holds the target. conversation: its `stop` says how it ended.
     """
-    if case.answer is None:
+    if case.answer is None or conversation.stop in ("not_asked", "not_run", "provider_error"):
         return None
-    if conversation.stop in ("not_asked", "not_run", "provider_error"):
-        return None
-
     text = conversation.answer
     if text is None or find_own_result(text, after_call=False):
         return False
@@ -244,7 +241,7 @@ class _Scoring:
         self.tools: tuple[ToolSpec, ...] = case.tools or result.tools
 
         message = completion.raw if self.native else None
-        self.unread = UnreadText(result, self.tools, signs, message)
+        self.unread = _UnreadText(result, self.tools, signs, message)
 
         self.ok_calls: list[ToolCall] = []
         self.unknown: list[ToolCall] = []  # readable, of a tool that was not offered
@@ -369,7 +366,7 @@ class _Scoring:
         attempt = self.unread.attempt()
         if attempt is None:
             return self._lost()
-        detail = f"no call was found, but the text holds {_shortened(attempt.text)!r}"
+        detail = f"no call was found, but the text holds {beginning_of(attempt.text)!r}"
         return self._lose("attempted_unparseable", attempt.code, detail)
 
     def _lost(self) -> Score | None:
@@ -390,7 +387,7 @@ class _Scoring:
         if attempt is None:
             return None
         where = "the reasoning holds" if code == "in_reasoning" else "escaped, the text holds"
-        detail = f"no call was found, but {where} {_shortened(attempt.text)!r}"
+        detail = f"no call was found, but {where} {beginning_of(attempt.text)!r}"
         return self._lose("attempted_unparseable", code, detail)
 
     def _self_answered(self) -> Score | None:
@@ -569,15 +566,93 @@ class _Scoring:
         return "cut_stream" if self.completion.cut else ""
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "…"
+class _UnreadText:
+    # The text of an answer outside the calls that were read: signs of a call that was lost.
+    # message: the recorded message where the provider's own calls were read, which are no part of a
+    # text; None for text.
+
+    def __init__(
+        self,
+        result: ParseResult,
+        tools: tuple[ToolSpec, ...],
+        signs: Signs | None,
+        message: str | None,
+    ) -> None:
+        self.result = result
+        self.tools = tools
+        self.signs = signs
+        # The whole text is the content where it is not a provider's message. A message with calls
+        # alone has null as content, and one without calls may have null as those.
+        self.content, self.n_native_calls = message, 0
+        if message is not None:
+            with suppress(ValueError, RecursionError):
+                body = json.loads(message)
+                if isinstance(body, dict):
+                    content, calls = body.get("content"), body.get("tool_calls")
+                    self.content = content if isinstance(content, str) else ""
+                    self.n_native_calls = len(calls) if isinstance(calls, list) else 0
+
+    def is_mention(self, call: ToolCall) -> bool:
+        # An unfinished call that is prose about the format: an opener in mid-sentence with no body
+        # after it, such as "I would write <tool_call> here".
+        span = call.segment.span
+        if call.segment.closed or call.readable:
+            return False
+
+        # In mid-sentence: a word and a space are before it on its line.
+        line = self.result.raw[: span.start].rpartition("\n")[2]
+        if not line.endswith(" ") or not line[-2:-1].isalnum():
+            return False
+        return self.attempt_in(span.of(self.result.raw)) is None
+
+    def _spans(self, *more: str) -> list[Span]:
+        # All kinds of segments but reasoning, in which nobody is spoken to.
+        kinds = ("text", "call", "recovered", *more)
+        done = {call.segment_index for call in self.result.calls if call.readable}
+        segments = enumerate(self.result.segments)
+        return [one.span for i, one in segments if one.kind in kinds and i not in done]
+
+    def words(self) -> str:
+        # The words of the model outside the calls that were read, without markup.
+        if self.content is not None:
+            return self.content
+        return "".join([span.of(self.result.raw) for span in self._spans()])
+
+    def with_markup(self) -> str:
+        # A lost call may have left its mark.
+        if self.content is not None:
+            return self.content
+        return "".join([span.of(self.result.raw) for span in self._spans("markup")])
+
+    def attempt(self) -> Attempt | None:
+        # The first sign of a call in anything not read as one.
+        # A message with tool calls of which the parser made none.
+        if self.n_native_calls:
+            return Attempt("undecodable", f"{self.n_native_calls} tool calls", 0)
+
+        # The parser counts in the raw text, of which `with_markup` is only some spans, joined; an
+        # example may reach over several of them.
+        quoted: list[tuple[int, int]] = []
+        examples = example_spans(self.result) if self.content is None else []
+        offset = 0  # of the span in the joined text
+        for span in self._spans("markup") if examples else ():
+            by = offset - span.start
+            for example in examples:
+                start, end = max(example.start, span.start), min(example.end, span.end)
+                if start < end:
+                    quoted.append((start + by, end + by))
+            offset += len(span)
+        return self.attempt_in(self.with_markup(), quoted)
+
+    def attempt_in(self, text: str, quoted: Sequence[tuple[int, int]] = ()) -> Attempt | None:
+        # quoted: where examples are.
+        names = [tool.name for tool in self.tools]
+        return find_attempt(text, names, quoted, parameter_names(self.tools), self.signs)
 
 
 def naive_calls(raw: str, *, native: bool = False) -> list[tuple[str, Any]]:
     """Return the calls that a regex for a JSON object and `json.loads` would find, none if that
-    fails.
-
-    native: `raw` is a native message, whose calls need no regex.
+    fails. native: `raw` is a message, whose calls need no regex.
 
     >>> naive_calls('Sure: {"name": "f", "arguments": {"a": 1}}')
     [('f', {'a': 1})]

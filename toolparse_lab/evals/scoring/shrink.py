@@ -43,10 +43,9 @@ _SHOWN = 300
 class Shrunk:
     """A text that is read with the same complaints as the one it was cut from.
 
-    `raw` and `tools` are what is left, `original` what there was. `codes` are the complaints that
-    both have, with the kind of place each is at. `cuts` says for each kind of piece how many
-    characters went with it, in the order in which they went. `whole` is True if nothing more can
-    be left out, False if the time was up.
+    `raw` and `tools` are what is left of `original`. `codes` are the complaints, with the kind of
+    place each is at. `cuts` says for each kind of piece, in order, how many characters went with
+    it. `whole` is False if the time was up before nothing more could be left out.
     """
 
     raw: str
@@ -312,10 +311,8 @@ class _Work:
 
 
 def smallest(pieces: Sequence[Any], holds: Callable[[Sequence[Any]], bool]) -> Sequence[Any]:
-    """Return the pieces that are left when no further one can go.
-
-    It drops runs of pieces, half of all at first, and ends with single ones. holds: whether what is
-    left still shows what is looked for.
+    """Return the pieces that are left when no further one can go. holds: whether some still show
+    what is looked for.
     """
     size = (len(pieces) + 1) // 2
     while size:

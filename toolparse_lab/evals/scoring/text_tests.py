@@ -72,10 +72,8 @@ def text_tests(
     file: str | Path, *, tools: Any = None, protocol: str = "auto"
 ) -> Iterator[TextTest]:
     """Yield the tests of a file of rows (raw, tools, protocol, target), or one of another file,
-    whose whole content is the text.
-
-    tools, protocol: those of rows that name none. Raises BadCase for the first row that cannot be
-    one, UnreadableInput for a file that cannot be read.
+    whose whole content is the text. tools, protocol: those of rows that name none. Raises BadCase
+    for the first row that cannot be one, and UnreadableInput.
     """
     path = Path(file)
     suffixes = {s.lower() for s in path.suffixes[-2:]}

@@ -72,11 +72,8 @@ def reason_missing(completion: Completion | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TrialProtocols:
-    """The protocols of a trial as objects, where they are at hand.
-
-    Their ids are fields of the trial.
-
-    prompt: the format that the model was told to write by. parse: the reader of the answer.
+    """The protocols of a trial as objects, where they are at hand: the format that the model was
+    told to write by, and the reader of the answer.
     """
 
     prompt: Any = None
@@ -166,12 +163,9 @@ class Trial(Exports):
         """Return a scored trial with an id of its own.
 
         Anything not named comes from those present: protocol and policy from the result, the
-        prompt's protocol from the parser's, the arm from the prompt's protocol.
-
-        completion: the recorded answer, None if there is none yet. result: a parser's reading of
-        it, None if it was not parsed. missing_reason: why there is no score, where the two do not
-        say it. matchers: how arguments are compared with the target. The others are the fields of a
-        trial.
+        prompt's protocol from the parser's, the arm from the prompt's protocol. missing_reason: why
+        there is no score, where completion and result do not say it. matchers: how arguments are
+        compared with the target. The others are the fields of a trial.
         """
         if result is not None:
             parse_protocol = parse_protocol or result.protocol
@@ -224,15 +218,12 @@ class Trial(Exports):
 
     @property
     def failed(self) -> bool:
-        """True if there is something to look at.
-
-        That is an outcome that is not a success, or, where the case has no target, an answer with a
-        problem of severity error (a call that breaks its schema, say), or one at which our own code
+        """True if there is something to look at: an outcome that is not a success, or, where the
+        case has no target, an answer with a problem of severity error, or one at which our own code
         failed. Anything not recorded has not failed.
         """
-        if internal_problem_of(self.result) is not None:
-            return True
-        return is_failure(self.outcome, self.result is not None and not self.result.ok)
+        broken = self.result is not None and not self.result.ok
+        return internal_problem_of(self.result) is not None or is_failure(self.outcome, broken)
 
     @property
     def blame(self) -> Blame:
@@ -246,11 +237,7 @@ class Trial(Exports):
         return blame_of(self.case, self.completion, self.result, self.score, tool_choice=choice)
 
     def why(self) -> str:
-        """Return the outcome and its reason, which layer broke it if one did, then a line per call
-        of the outcome to it.
-
-        There is always something.
-        """
+        """Return the outcome and its reason, which layer broke it if any, then a line per call."""
         reason = str(self.score) if self.score else self.missing_reason
         blame = self.blame
         if blame.layer not in ("none", "model"):
@@ -282,7 +269,6 @@ class Trial(Exports):
         protocol: an id or a protocol object, by default the reader of this trial. Raises BadOptions
         if nothing is recorded.
         """
-
         if self.completion is None:
             raise BadOptions(
                 "nothing is recorded for this trial, so there is nothing to read", got=self.trial_id
@@ -381,10 +367,7 @@ class Trial(Exports):
         )
 
     def rescored(self, matchers: Matchers) -> Trial:
-        """Return the same reading held to the target by other matchers.
-
-        The parts of its score that no matcher changes stay.
-        """
+        """Return the same reading held to the target by other matchers."""
         case = judged_case(self.case, self.levels.get("tool_choice"))
         score, result, fault = score_in_isolation(
             case, self.completion, self.result, matchers, self.protocols.signs()

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.values.printable import counted
+from ...evals.reports.pages.columns import Section
 from ...evals.reports.pages.files import save_file
-from ...evals.reports.pages.html import Table, document, fragment
+from ...evals.reports.pages.html import document, fragment
 from ...evals.reports.pages.text import aligned, md, section_lines
 from ...views.templating import Markup, render
 from .chart import TEMPLATES, Picture, chart
@@ -36,7 +37,7 @@ class _Block(NamedTuple):
     title: str
     lead: str
     pictures: tuple[Markup, ...]
-    table: Table
+    table: Section
     folded: str
 
 
@@ -96,9 +97,9 @@ class Ablation(Figures):
         for name in SHOWN:
             section = section_of(self, name)
             charts = (chart(self, one).svg() for one in _PICTURES_OF.get(name, (name,)))
-            table, n = Table(section.head, section.rows), len(section.rows)
+            n = len(section.rows)
             folded = f"{n} rows" if n > _LONGEST else ""
-            blocks.append(_Block(section.title, section.lead, tuple(charts), table, folded))
+            blocks.append(_Block(section.title, section.lead, tuple(charts), section, folded))
         body = render(
             f"{TEMPLATES}/ablation.html",
             title=TITLE,

@@ -40,6 +40,7 @@ _RESCUES = (
 )  # fmt: skip
 _NOT_SENT = "not sent"
 _NAMED = 3  # groups that are named
+_EXAMPLES = 3  # ids of trials
 Judged: TypeAlias = list[dict[str, list[int]]]
 """Of each trial: rule -> (values that are right, values that are wrong)."""
 
@@ -59,80 +60,53 @@ def waterfall_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.
     return pd.DataFrame(rows, columns=[*by, "outcome", "n", "share"])
 
 
-def failures_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
+def failures_frame(trials: pd.DataFrame, policy: str) -> pd.DataFrame:
     """Return the outcomes that are not success, ranked, with a detail and example trial ids.
 
     Without a target a call that breaks its schema is a failure, too: `ungraded` with the sub-code
     `invalid`.
     """
-    columns = ["outcome", "sub_code", "detail", "trial_id"]
     part = trials.loc[(trials["policy"] == policy) & trials["outcome"].notna()]
     rows: list[dict[str, Any]] = []
+
+    def add(outcome: str, sub_code: str, cases: pd.DataFrame, example: str) -> None:
+        row = {"outcome": outcome, "sub_code": sub_code, "example": example}
+        rows.append(row | _share_of(cases, len(part)))
+
     if "verdict" in part:
         invalid = part["outcome"].eq("ungraded") & part["verdict"].astype("string").eq("invalid")
         if invalid.any():
-            cases = part.loc[invalid]
-            rows.append(
-                {
-                    "outcome": "ungraded",
-                    "sub_code": INVALID,
-                    "n": len(cases),
-                    "share": len(cases) / len(part),
-                    "example": "the arguments do not fit the schema",
-                    "trial_ids": _first_ids(cases, examples),
-                }
-            )
-    part = part[columns]
-    for (outcome, sub_code), cases in groups(part, ["outcome", "sub_code"]):
+            example = "the arguments do not fit the schema"
+            add("ungraded", INVALID, part.loc[invalid], example)
+    columns = ["outcome", "sub_code", "detail", "trial_id"]
+    for (outcome, sub_code), cases in groups(part[columns], columns[:2]):
         # Neither a success nor a trial without a target is a failure.
-        if OUTCOMES[outcome].group in ("success", "none"):
-            continue
-        rows.append(
-            {
-                "outcome": outcome,
-                "sub_code": sub_code,
-                "n": len(cases),
-                "share": len(cases) / len(part),
-                "example": str(cases["detail"].iloc[0]),
-                "trial_ids": _first_ids(cases, examples),
-            }
-        )
-    rows.sort(key=lambda r: (-r["n"], r["outcome"], r["sub_code"]))
-    return pd.DataFrame(rows, columns=["outcome", "sub_code", "n", "share", "example", "trial_ids"])
+        if OUTCOMES[outcome].group not in ("success", "none"):
+            add(outcome, sub_code, cases, str(cases["detail"].iloc[0]))
+    return _ranked(rows, ["outcome", "sub_code"], "example")
 
 
-def layers_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
+def layers_frame(trials: pd.DataFrame, policy: str) -> pd.DataFrame:
     """Return the layers that broke answers, ranked: with what was found, n, the share of all
     answers with a verdict, and example trial ids.
 
     No rows where every fault is the model's, and none for a frame of an older version.
     """
-    columns = ["layer", "found", "n", "share", "meaning", "trial_ids"]
     rows: list[dict[str, Any]] = []
     if {"blame_layer", "blame_code"} <= {*trials.columns}:
         words = ["blame_layer", "blame_code", "trial_id"]
         part = trials.loc[(trials["policy"] == policy) & trials["blame_layer"].notna(), words]
-        for (layer, code), cases in groups(part, words[:2]):
-            if layer == "none":
-                continue
-            found = "" if pd.isna(code) else str(code)
-            rows.append(
-                {
-                    "layer": layer,
-                    "found": found,
-                    "n": len(cases),
-                    "share": len(cases) / len(part),
-                    "meaning": BLAME_CODES.get(found) or LAYERS.get(layer, ""),
-                    "trial_ids": _first_ids(cases, examples),
-                }
-            )
+        for (layer, found), cases in groups(part, words[:2]):
+            if layer != "none":
+                meaning = BLAME_CODES.get(found) or LAYERS.get(layer, "")
+                row = {"layer": layer, "found": found, "meaning": meaning}
+                rows.append(row | _share_of(cases, len(part)))
     if all(row["layer"] == "model" for row in rows):
         rows = []
-    rows.sort(key=lambda r: (-r["n"], r["layer"], r["found"]))
-    return pd.DataFrame(rows, columns=columns)
+    return _ranked(rows, ["layer", "found"], "meaning")
 
 
-def codes_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
+def codes_frame(trials: pd.DataFrame, policy: str) -> pd.DataFrame:
     """Return the problem codes, ranked by the number of trials that have them, with the sentence
     and example trial ids.
     """
@@ -143,18 +117,23 @@ def codes_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.Data
     rows: list[dict[str, Any]] = []
     for code, (cases, _) in _exploded(part, "codes_json").items():
         successes = cases["score_success"].astype("boolean").dropna()
-        rows.append(
-            {
-                "code": code,
-                "n": len(cases),
-                "share": len(cases) / parsed,
-                "success": float(successes.mean()) if len(successes) else stats.NAN,
-                "meaning": CODES[code].sentence if code in CODES else "",
-                "trial_ids": _first_ids(cases, examples),
-            }
-        )
-    rows.sort(key=lambda r: (-r["n"], r["code"]))
-    return pd.DataFrame(rows, columns=["code", "n", "share", "success", "meaning", "trial_ids"])
+        row = {
+            "code": code,
+            "success": float(successes.mean()) if len(successes) else stats.NAN,
+            "meaning": CODES[code].sentence if code in CODES else "",
+        }
+        rows.append(row | _share_of(cases, parsed))
+    return _ranked(rows, ["code"], "success", "meaning")
+
+
+def _share_of(cases: pd.DataFrame, whole: int) -> dict[str, Any]:
+    return {"n": len(cases), "share": len(cases) / whole, "trial_ids": _first_ids(cases)}
+
+
+def _ranked(rows: list[dict[str, Any]], names: list[str], *figures: str) -> pd.DataFrame:
+    # Most frequent first, else by name.
+    rows.sort(key=lambda row: (-row["n"], *(row[name] for name in names)))
+    return pd.DataFrame(rows, columns=[*names, "n", "share", *figures, "trial_ids"])
 
 
 def _exploded(part: pd.DataFrame, column: str) -> dict[str, tuple[pd.DataFrame, int]]:
@@ -172,8 +151,8 @@ def _exploded(part: pd.DataFrame, column: str) -> dict[str, tuple[pd.DataFrame, 
     return {key: (part[np.isin(codes, at)], totals[key]) for key, at in texts_with.items()}
 
 
-def _first_ids(part: pd.DataFrame, n: int) -> str:
-    return ", ".join(part["trial_id"].astype(str).head(n))
+def _first_ids(part: pd.DataFrame) -> str:
+    return ", ".join(part["trial_id"].astype(str).head(_EXAMPLES))
 
 
 def verdicts_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
@@ -187,7 +166,7 @@ def verdicts_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.D
     return pd.DataFrame(rows, columns=[*by, "verdict", "n"])
 
 
-def rescues_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
+def rescues_frame(trials: pd.DataFrame, policy: str) -> pd.DataFrame:
     """Return the rules that changed something, one row each: how often each was applied and the
     outcome of it.
 
@@ -222,7 +201,7 @@ def rescues_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.Da
                     "trials": len(cases),
                     **_came_of(rule, cases, judged),
                     "meaning": entry.sentence if entry is not None else "",
-                    "trial_ids": _first_ids(cases, examples),
+                    "trial_ids": _first_ids(cases),
                 }
             )
     rows.sort(key=lambda r: (-r["trials"], r["rule"]))
@@ -262,13 +241,10 @@ def flip_grid_frame(
     headline: pd.DataFrame, by: Sequence[str], name_of: Callable[[Mapping[Any, Any]], str]
 ) -> pd.DataFrame:
     """Return one row per case that flips, and in a column per cell the share of its trials that
-    succeeded; NaN where no trial of the case was judged.
+    succeeded, NaN where none was judged.
 
     A case flips if most of its trials succeed in one cell and most fail in another. Cases on which
-    the cells differ most come first.
-
-    headline: the trials under one policy. by: the columns that name a cell. name_of: the name of a
-    cell, called with those columns.
+    the cells differ most come first. name_of: the name of a cell, called with its columns of `by`.
     """
     judged = headline[headline["score_success"].notna()]
     shares: dict[str, pd.Series[Any]] = {}
@@ -397,9 +373,6 @@ def sensitivity_frame(
 ) -> pd.DataFrame:
     """Return success of each cell under each strictness of the comparison: one row per cell and
     level, `gain` against the first level. Empty for a frame without the column `matching`.
-
-    A rate that rises much under looser matching speaks of targets that are too narrow (or of a
-    model that is careless with spelling), not of calls that could not be read.
     """
     rows: list[dict[str, Any]] = []
     if "matching" in trials:

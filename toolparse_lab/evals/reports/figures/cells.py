@@ -105,9 +105,7 @@ def check_once(trials: pd.DataFrame, by: Sequence[str] = ()) -> None:
 def groups(
     trials: pd.DataFrame, by: Sequence[str]
 ) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
-    """Yield (values of `by` as text, rows) for every combination that occurs, in order of first
-    appearance.
-    """
+    """Yield (values of `by` as text, rows) for every combination, in order of first appearance."""
     if trials.empty:
         return
     # Numbers in the place of texts: the texts of a million rows would take seconds to compare.
@@ -193,10 +191,8 @@ def clusters_of(trials: pd.DataFrame, column: str | None) -> Mapping[Any, Any] |
 
 
 def same_questions(trials: pd.DataFrame) -> dict[Any, Any]:
-    """Return case id -> the first case with its question, of the cases that ask the same question.
-
-    The question is the input with the tools, their choice and the target. Answers to it depend on
-    one another, whatever the cases are called. A case without an input is like no other.
+    """Return case id -> the first case with its question, of the cases that ask the same question
+    (`QUESTION`): answers to it depend on one another. A case without an input is like no other.
     """
     columns = [c for c in QUESTION if c in trials]
     if "input" not in columns:
@@ -399,6 +395,9 @@ class Figure(NamedTuple):
     unknown: str = ""
 
 
+_NO_CALL = "no answer has a call"
+_NO_TEXT = "no case wants a last text"
+_NO_LATENCY = "no latency is recorded"
 FIGURES: Mapping[str, Figure] = {
     "n_cases": Figure("Cases with a trial that could be judged.", "count more"),
     "n": Figure("Trials that could be judged.", "count more"),
@@ -430,23 +429,17 @@ FIGURES: Mapping[str, Figure] = {
     "fabricated": Figure(
         "Share of the answered with a call that holds what the text does not say.",
         "share",
-        of="answered",
+        "answered",
     ),
     "called": Figure("Answered trials with a call.", "count more"),
     "unread": Figure(
         "Answered trials that look like a call and hold none that could be read.", "count"
     ),
     "coercion_rate": Figure(
-        "Share of the called in which something was coerced.",
-        "share",
-        of="called",
-        unknown="no answer has a call",
+        "Share of the called in which something was coerced.", "share", "called", _NO_CALL
     ),
     "repair_rate": Figure(
-        "Share of the called in which something was repaired.",
-        "share",
-        of="called",
-        unknown="no answer has a call",
+        "Share of the called in which something was repaired.", "share", "called", _NO_CALL
     ),
     "worst": Figure("Success if every missing trial had failed.", "more share"),
     "best": Figure("Success if every missing trial had succeeded.", "more share"),
@@ -459,19 +452,12 @@ FIGURES: Mapping[str, Figure] = {
     ),
     "pass_all_k": Figure("Chance that all k trials succeed.", "more share"),
     "n_answer": Figure(
-        "Conversations for which a last text is wanted.",
-        "count more",
-        unknown="no case wants a last text",
+        "Conversations for which a last text is wanted.", "count more", unknown=_NO_TEXT
     ),
-    "answer": Figure(
-        "Share of them that ended with it.",
-        "more share",
-        of="n_answer",
-        unknown="no case wants a last text",
-    ),
-    "latency_p50": Figure("Seconds from request to end, median.", unknown="no latency is recorded"),
+    "answer": Figure("Share of them that ended with it.", "more share", "n_answer", _NO_TEXT),
+    "latency_p50": Figure("Seconds from request to end, median.", unknown=_NO_LATENCY),
     "latency_p95": Figure(
-        "Seconds from request to end, exceeded by one in twenty.", unknown="no latency is recorded"
+        "Seconds from request to end, exceeded by one in twenty.", unknown=_NO_LATENCY
     ),
     "tokens_mean": Figure("Tokens of an answer, mean.", unknown="no tokens are recorded"),
     "cost": Figure(
@@ -642,11 +628,8 @@ def matrix(
     level: float = 0.95,
 ) -> Matrix:
     """Return success with intervals by protocol (rows) and model (columns), or any other two
-    columns.
-
-    A cell that pools several trials of other columns says so by its n. Raises BadOptions for a
-    frame without the columns of a trials frame, for a column or policy that it lacks, and for one
-    column named twice.
+    columns. Raises BadOptions for a frame that is no trials frame, for a column or policy that it
+    lacks, and for one column named twice.
     """
     check_trials(trials)
     rows, columns = rows or "prompt_protocol", columns or "model"
@@ -662,8 +645,7 @@ def matrix(
     known = ungraded_frame(trials, [rows, columns], policy, level, clusters)
     if known.empty:
         return Matrix(rows, columns, policy, frame)
-    keys = [rows, columns]
-    own = frame[keys].merge(known, on=keys, how="left")
+    own = frame[[rows, columns]].merge(known, on=[rows, columns], how="left")
     for name, column in (("success", "executable"), ("ci_low", "ci_low"), ("ci_high", "ci_high")):
         frame[name] = own[column].to_numpy()
     for name, column in (("n", "attempts"), ("n_cases", "n_cases")):

@@ -150,10 +150,8 @@ class ArmComparison:
     pairs: int = 1
 
     def flip(self, which: int | str = 0) -> Flip:
-        """Return a flipped case, by its row in `flips` or its case id, with its trials.
-
-        `comparison.flip(0).b.result.debug()` is the parse view. Raises BadOptions if there is no
-        such flip, or if the comparison was made from a frame alone.
+        """Return a flipped case, by its row in `flips` or its case id, with its trials. Raises
+        BadOptions if there is no such flip, or if the comparison was made from a frame alone.
         """
         if self.openers is None:
             raise BadOptions(
@@ -162,20 +160,18 @@ class ArmComparison:
         cases = self.flips["case_id"].astype(str).tolist()
         at = cases.index(which) if isinstance(which, str) and which in cases else which
         if isinstance(at, (str, bool)) or not -len(cases) <= int(at) < len(cases):
-            expected = "nothing flipped"
-            if cases:
-                expected = f"0 to {len(cases) - 1}, or a case id of flips"
-            raise BadOptions("no such flip", got=which, expected=expected)
+            numbers = f"0 to {len(cases) - 1}, or a case id of flips"
+            raise BadOptions(
+                "no such flip", got=which, expected=numbers if cases else "nothing flipped"
+            )
         row = self.flips.iloc[int(at)].astype(str)
         open_a, open_b = self.openers
         trials = open_a(row["trial_id_a"]), open_b(row["trial_id_b"])
         return Flip(row["case_id"], row["direction"], *trials)
 
     def save(self, path: str | Path) -> Path:
-        """Write the comparison and return its path.
-
-        The suffix says how: .html (one page), .md, .csv or .parquet (the frame). Raises BadOptions
-        for another one, and StoreError where the file cannot be written.
+        """Write the comparison and return its path: .html (one page), .md, .csv or .parquet (the
+        frame). Raises BadOptions for another suffix, and StoreError.
         """
         return Path(hooks.call("save_figure", self, path))
 
@@ -217,8 +213,7 @@ class ArmComparison:
             )
         for side, name in (("a", self.a), ("b", self.b)):
             if n := int(self.frame[f"unpaired_{side}"].sum()):
-                cases = "1 case" if n == 1 else f"{n} cases"
-                verb = "is" if n == 1 else "are"
+                cases, verb = ("1 case", "is") if n == 1 else (f"{n} cases", "are")
                 notes.append(f"{cases} judged under {name} alone {verb} in no figure here.")
         if len(self.edited):
             columns = self.edited["column"].drop_duplicates().str.removesuffix("_json")
@@ -244,10 +239,7 @@ class ArmComparison:
     __repr__ = __str__
 
     def chart(self, name: str = "difference") -> Any:
-        """Return the differences with their intervals as an Altair object, which notebooks draw.
-
-        Raises the errors of `Report.chart`.
-        """
+        """Return the differences with their intervals as an Altair object. See `Report.chart`."""
         return hooks.call("figure_chart", self, name)
 
     def _repr_html_(self) -> str:

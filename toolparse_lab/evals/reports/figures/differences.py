@@ -89,9 +89,8 @@ def paired_difference(
 ) -> Difference:
     """Return the difference of two arms.
 
-    a, b: True for each trial that succeeded. a_cases, b_cases: the case of each. clusters: case ->
-    the unit that was drawn, such as a conversation. The case itself by default. alpha: the p at
-    which a difference is shown, which `smallest` goes by.
+    a, b: True for each trial that succeeded. a_cases, b_cases: the case of each. clusters: as for
+    `clustered_interval`. alpha: the p at which a difference is shown, which `smallest` goes by.
 
     >>> d = paired_difference([True] * 12, range(12), [c < 2 for c in range(12)], range(12))
     >>> round(d.rate, 3), d.only_a, round(d.p, 4)
@@ -183,11 +182,8 @@ class _Gaps:
 
 
 def sign_flip(a: Flags, a_cases: Keys, b: Flags, b_cases: Keys) -> float:
-    """Return the exact two-sided p of the sign-flip test on the cases' rates, over the cases both
-    arms have.
-
-    Every trial counts, not only majorities that change. With one trial a case it is McNemar's exact
-    test. NaN without shared cases.
+    """Return the exact two-sided p of the sign-flip test on the rates of the cases both arms have,
+    with one trial a case McNemar's exact test. NaN without shared cases.
 
     >>> round(sign_flip([True] * 5, range(5), [False] * 5, range(5)), 4)
     0.0625

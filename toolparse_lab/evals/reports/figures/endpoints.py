@@ -63,7 +63,7 @@ class Endpoints:
         from .differences import sign_flip  # numpy and pandas, again
         from .stats import anytime_difference, holm
 
-        means = {name: _case_means(self.trials, name) for name in MEASURES}
+        means = _case_means(self.trials)
         models = [str(m) for m in dict.fromkeys(self.trials["model"]) if str(m) != self.reference]
         share = self.alpha / 2 / max(1, len(models) * len(MEASURES))
         rows: list[list[Any]] = []
@@ -163,28 +163,27 @@ class Endpoints:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def _case_means(trials: Frame, measure: str) -> dict[str, dict[str, float]]:
-    # Model -> case -> the share of its trials, of those that the measure applies to.
+def _case_means(trials: Frame) -> dict[str, dict[str, dict[str, float]]]:
+    # Measure -> model -> case -> the share of its trials, of those that the measure applies to.
     part = trials[trials["score_success"].notna() & trials["target"].notna()]
     due = part["target"].astype(str) != "[]"
     called = part["n_calls"].fillna(0) > 0
-    if measure == "call when due":
-        flags, part = called[due], part[due]
-    elif measure == "quiet when not":
-        flags, part = ~called[~due], part[~due]
-    elif measure == "right tool":
-        other = part["sub_code"].isin(_OTHER_TOOL)
-        flags, part = (called & ~other)[due], part[due]
-    elif measure == "valid":
-        flags = (called & (part["n_valid"] == part["n_calls"]).fillna(False))[due]
-        part = part[due]
-    else:
-        flags = part["score_success"]
-    keys = [part["model"].astype(str), part["case_id"].astype(str)]
-    means: dict[str, dict[str, float]] = {}
-    grouped: Mapping[Any, float] = flags.astype(float).groupby(keys, observed=True).mean().to_dict()
-    for (model, case), mean in grouped.items():
-        means.setdefault(model, {})[case] = float(mean)
+    other = part["sub_code"].isin(_OTHER_TOOL)
+    valid = (part["n_valid"] == part["n_calls"]).fillna(False)
+    measured = {
+        "call when due": (called, due),
+        "quiet when not": (~called, ~due),
+        "right tool": (called & ~other, due),
+        "valid": (called & valid, due),
+        "success": (part["score_success"], due | ~due),
+    }
+    means: dict[str, dict[str, dict[str, float]]] = {measure: {} for measure in MEASURES}
+    for measure, (flags, applies) in measured.items():
+        keys = [part.loc[applies, name].astype(str) for name in ("model", "case_id")]
+        shares = flags[applies].astype(float).groupby(keys, observed=True).mean()
+        grouped: Mapping[Any, float] = shares.to_dict()
+        for (model, case), mean in grouped.items():
+            means[measure].setdefault(model, {})[case] = float(mean)
     return means
 
 

@@ -138,10 +138,9 @@ class Power:
 def power_of(
     name: str, spread: Spread, drop: float, *, power: float = 0.8, alpha: float = 0.05
 ) -> Power:
-    """Return the amount by which the cases of a spread can show, and how many a drop needs.
+    """Return the drop that the cases of a spread can show, and how many a drop needs.
 
-    drop: above 0 and at most 1. power: the wanted chance to find it. alpha: the level of the
-    two-sided test. Raises BadOptions for a share that is none.
+    power: the wanted chance to find it. alpha: the level of the two-sided test. Raises BadOptions.
 
     >>> answer = power_of("a v b", Spread(0.2, 100, "assumed"), 0.05)
     >>> answer.needed, round(answer.detectable, 3), round(answer.chance, 2)
@@ -183,7 +182,6 @@ def paired_power(cases: int, spread: float, drop: float, alpha: float = 0.05) ->
     """Return the chance that the exact paired test shows a drop.
 
     spread: the mean of the squared differences, with one trial a case the share of cases that flip.
-    At least the drop. 0 if there are no cases.
 
     >>> round(paired_power(100, 0.2, 0.15), 3)
     0.933
@@ -207,8 +205,6 @@ def paired_power(cases: int, spread: float, drop: float, alpha: float = 0.05) ->
 
 def simulated_power(cases: int, chances: Chances, alpha: float = 0.05, sets: int = _SETS) -> float:
     """Return the share of simulated data sets in which the sign-flip test shows a difference.
-
-    chances: of each step of a case's difference, from -1 to 1.
 
     >>> simulated_power(40, np.array([0, 0, 0.6, 0.4, 0])) > 0.99  # halves, all to one side
     True
@@ -275,10 +271,8 @@ def _grid(chances: Chances) -> Array:
 
 
 def tilted(chances: Chances, mean: float, square: float) -> Chances:
-    """Return the chances nearest to these whose mean and mean square are as given.
-
-    The nearest by relative entropy: each chance times exp(a·d + b·d²). A square that no chances of
-    the mean have becomes the nearest one.
+    """Return the chances nearest to these, by relative entropy, whose mean and mean square are as
+    given: each times exp(a·d + b·d²). A square that the mean rules out becomes the nearest one.
     """
     d = _grid(chances)
     step = d[1] - d[0]
@@ -341,8 +335,7 @@ def gaps_of(a: Array, b: Array) -> Chances:
 
 
 def detectable_drop(spread: Spread, *, power: float = 0.8, alpha: float = 0.05) -> float | None:
-    """Return the smallest drop that the cases show with this power, to a tenth of a point or finer,
-    or None if they show none.
+    """Return the smallest drop that the cases show with this power, to a tenth of a point, or None.
 
     >>> detectable_drop(Spread(0.2, 5, "assumed")) is None  # five flips are no proof
     True

@@ -137,10 +137,7 @@ def asked_anew(judged: pd.DataFrame) -> pd.DataFrame:
 
 
 def case_counts(judged: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per case: its successes `hits` and its trials `n`, as floats.
-
-    judged: trials that could be judged.
-    """
+    """Return one row per case of judged trials: its successes `hits` and trials `n`, as floats."""
     success = judged["score_success"].astype(bool).astype(float)
     counts = success.groupby(judged["case_id"].astype(object), sort=False, observed=True).agg(
         ["sum", "count"]
@@ -317,11 +314,9 @@ def _cell(name: str, judged: pd.DataFrame) -> CellNoise:
     copies = len(several) > 0 and are_copies(
         judged["raw"].astype(str).tolist(), judged["case_id"].tolist()
     )
-    prediction = (
-        float(disagreement(several["hits"], several["n"]).mean()) / 2
-        if len(several) and not copies
-        else NAN
-    )
+    prediction = NAN
+    if len(several) and not copies:
+        prediction = float(disagreement(several["hits"], several["n"]).mean()) / 2
     cases = len(rates)
     spread = float(shares.var(ddof=1)) if cases > 1 else NAN
     # The cases' rates vary by the noise of their own trials, too, which is no difference of cases.

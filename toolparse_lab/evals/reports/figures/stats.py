@@ -66,14 +66,12 @@ def case_rate(values: Flags, cases: Keys) -> float:
 def clustered_interval(
     values: Flags, cases: Keys, level: float = 0.95, clusters: Mapping[Any, Any] | None = None
 ) -> Interval:
-    """Return `case_rate` with an interval whose unit is the case, or a coarser one.
-
-    clusters: case -> the unit that was drawn, such as a conversation. The case itself by default.
+    """Return `case_rate` with an interval whose unit is the case, or a coarser one: `clusters`,
+    case -> the unit that was drawn, such as a conversation.
 
     It is Agresti and Coull's interval for clusters: z²/2 pseudo-clusters succeed and as many fail,
-    which keeps it honest near 0 and 1, and with few clusters its quantile is a t's. Trials that are
-    copies of one answer change nothing, and neither does a case with many trials among cases with
-    one. See `benchmarks/intervals.py` for its coverage.
+    which keeps it honest near 0 and 1, and with few clusters its quantile is a t's. See
+    `benchmarks/intervals.py` for its coverage.
 
     >>> i = clustered_interval([True] * 8 + [False] * 2, range(10))
     >>> i.rate, round(i.low, 3), round(i.high, 3)
@@ -115,8 +113,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def noise_floor(values: Flags, cases: Keys) -> float:
-    """Return the share of pairs of trials of one case by one arm that disagree, NaN if no case has
-    two.
+    """Return the share of pairs of trials of one case that disagree, NaN if no case has two.
 
     >>> noise_floor([True, False, True, True], ["a", "a", "b", "b"])
     0.5
@@ -127,19 +124,15 @@ def noise_floor(values: Flags, cases: Keys) -> float:
 
 
 def disagreement(hits: Any, sizes: Any) -> Any:
-    """Return how often two trials of a case disagree, for cases with two trials or more.
-
-    hits, sizes: successes and trials of each case. It is twice the variance of a single trial about
-    its case's rate, without bias.
+    """Return how often two trials of a case disagree, of the successes and trials of cases with two
+    or more: twice the variance of a single trial about its case's rate, without bias.
     """
     # Of the n (n - 1) / 2 pairs of a case's trials, k (n - k) are of one success and one failure.
     return 2 * hits * (sizes - hits) / (sizes * (sizes - 1))
 
 
 def bounds(values: Flags, cases: Keys, missing: Keys) -> tuple[float, float]:
-    """Return the rate if every missing trial had failed, and if every one had succeeded.
-
-    missing: the case of each missing trial.
+    """Return the rate if every missing trial, named by its case, had failed or succeeded.
 
     >>> bounds([True] * 6 + [False] * 2, range(8), [8, 9])
     (0.6, 0.8)
@@ -150,8 +143,8 @@ def bounds(values: Flags, cases: Keys, missing: Keys) -> tuple[float, float]:
 
 
 def distinct_share(texts: Keys, clusters: Keys) -> float:
-    """Return the mean share of different answers among a case's trials, over the cases with two or
-    more, or NaN without any.
+    """Return the mean share of different answers among a case's trials, over cases with two or
+    more.
     """
     columns = {"text": texts, "case": clusters}
     both = pd.DataFrame({c: pd.Series(list(x), dtype=object) for c, x in columns.items()})
@@ -171,16 +164,12 @@ def are_copies(texts: Keys, clusters: Keys) -> bool:
 
 
 def pass_at_k(values: Flags, clusters: Keys, k: int) -> float:
-    """Return the chance that at least one of k trials of a case succeeds, without bias, over cases
-    with k trials or more.
-    """
+    """Return the chance that at least one of k trials succeeds, without bias, over cases with k."""
     return _over_cases(values, clusters, k, lambda n, c: 1 - math.comb(n - c, k) / math.comb(n, k))
 
 
 def pass_all_k(values: Flags, clusters: Keys, k: int) -> float:
-    """Return the chance that all of k trials of a case succeed (pass^k), without bias, over cases
-    with k trials or more.
-    """
+    """Return the chance that all of k trials succeed, without bias, over cases with k or more."""
     return _over_cases(values, clusters, k, lambda n, c: math.comb(c, k) / math.comb(n, k))
 
 
@@ -293,8 +282,7 @@ _GRID = 2001
 def log_capital(counts: Array, points: Array, mean: float) -> Array:
     """Return the logarithm of the capital after betting against a mean.
 
-    counts: cases by value in the last axis, any axes before it. points: the values, each from 0 to
-    1. mean: between 0 and 1.
+    counts: cases by value in the last axis. points: the values, each from 0 to 1.
 
     >>> round(float(log_capital(np.array([0, 40]), np.array([0.0, 1.0]), 0.5)), 1)
     20.7
@@ -350,18 +338,13 @@ def _ends(
 def failures_frame(rows: Sequence[tuple[str, int, int]]) -> pd.DataFrame:
     """Return one row per way of asking: probe, asked, failed, and Wilson's interval of the share of
     failures, low and high.
-
-    rows: name, asked and failed of each.
     """
-    bounds = [wilson(failed, asked) for _, asked, failed in rows]
-    full = [(*row, i.low, i.high) for row, i in zip(rows, bounds, strict=True)]
-    return pd.DataFrame(full, columns=["probe", "asked", "failed", "low", "high"])
+    ends = [(i.low, i.high) for i in (wilson(failed, asked) for _, asked, failed in rows)]
+    columns = ["probe", "asked", "failed", "low", "high"]
+    return pd.DataFrame([(*a, *b) for a, b in zip(rows, ends, strict=True)], columns=columns)
 
 
 def answers_frame(rows: Sequence[tuple[str, int, Interval, str]]) -> pd.DataFrame:
-    """Return one row per answer: name, cases, mean, low, high, verdict.
-
-    rows: name, cases, interval and verdict of each.
-    """
+    """Return one row per answer: name, cases, mean, low, high, verdict."""
     columns = ["name", "cases", "mean", "low", "high", "verdict"]
     return pd.DataFrame([(n, k, i.rate, i.low, i.high, v) for n, k, i, v in rows], columns=columns)

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ....core.errors import BadOptions, ToolparseError, near
+from ....core.errors import BadOptions, near
 from ....core.types import ParseResult, Span
 from ....views.marks import member_marks
 from ....views.show import visible
 from ...frames.recorded import failed_rows
-from ...frames.reread import read_row
+from ...frames.reread import try_read_row
 from . import stats
 from .cells import check_by, check_trials, executable_of, groups, judged_of, read_under
 
@@ -256,13 +256,15 @@ class TrialRows:
         lines: list[dict[str, Any]] = []
         for number in map(int, numbers):
             row = self.frame.iloc[number]
-            result = _read(row)
+            raw = row.get("raw")
+            is_long = isinstance(raw, str) and len(raw) > _PARSED
+            result = None if is_long else try_read_row(row)
             lines.append({name: text_of_cell(row.get(name)) for name in names})
             lines[-1] |= {
                 "failed": bool(self.failed[number]),
                 "question": question_of(text_of_cell(row.get("input"))),
                 "calls": [] if result is None else _calls_in_words(result),
-                "excerpt": _excerpt(row.get("raw"), result),
+                "excerpt": _excerpt(raw, result),
             }
         return lines
 
@@ -296,18 +298,6 @@ def _holds(column: pd.Series[Any], text: str, fold: bool = False) -> npt.NDArray
 def text_of_cell(value: Any) -> str:
     """Return a cell as text that can be seen. A missing one is ''."""
     return "" if value is None or value is pd.NA or value != value else visible(str(value))
-
-
-def _read(row: pd.Series[Any]) -> ParseResult | None:
-    # None without an answer, for one too long to be read for a line, and for a protocol that is
-    # not at hand.
-    raw = row.get("raw")
-    if not isinstance(raw, str) or len(raw) > _PARSED:
-        return None
-    try:
-        return read_row(row)
-    except ToolparseError:
-        return None
 
 
 def _calls_in_words(result: ParseResult) -> list[str]:

@@ -1,7 +1,7 @@
 """The charts of reports and comparisons, in Vega-Lite through Altair: what notebooks, VS Code and
 Colab draw by themselves, and what a page holds as static SVG.
 
-How it works. A chart is a function of a figure in `CHARTS` or `COMPARISON_CHARTS`, which makes a
+How it works. A chart is a function of a figure, those of a report in `CHARTS`, which makes a
 frame of plain columns and lays marks over it. It returns None where the figure has nothing to draw.
 On a page the text takes the page's own colour, so that one drawing is readable in light and dark.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -174,16 +174,17 @@ def drawings_of(report: Report) -> dict[str, Markup]:
     for all of them without the libraries.
     """
     names = ("success", "ladder", "cost", "time", "outcomes" if report.has_targets else "verdicts")
-    try:
-        return {name: svg_of(CHARTS[name](report), _WORDS[name]) for name in names}
-    except MissingExtra:
-        return dict.fromkeys(names, Markup())
+    return {name: _drawing(CHARTS[name], report, name) for name in names}
 
 
 def difference_svg(comparison: ArmComparison) -> Markup:
     """Return the differences of a comparison for its page, '' without the libraries."""
+    return _drawing(_differences, comparison, "difference")
+
+
+def _drawing(make: Callable[[Any], Chart | None], figure: Any, name: str) -> Markup:
     try:
-        return svg_of(_differences(comparison), _WORDS["difference"])
+        return svg_of(make(figure), _WORDS[name])
     except MissingExtra:
         return Markup()
 
@@ -258,10 +259,7 @@ def _success(report: Report) -> Chart | None:
     if rows.empty:
         return None
 
-    def x(column: str, title: str) -> Any:
-        return _shares_axis(alt, alt.X, column, title)
-
-    return _sized(alt, _intervals(rows, title, x, alt))
+    return _sized(alt, _intervals(rows, title, partial(_shares_axis, alt, alt.X), alt))
 
 
 def _stacked(
@@ -279,27 +277,16 @@ def _stacked(
     y = _rows_axis(alt, rows["cell"].tolist())
     tips = ["cell", "part", *(["n"] if "n" in rows else []), alt.Tooltip("share:Q", format=".1%")]
     bars = alt.Chart(rows).mark_bar(stroke="#fff", strokeWidth=0.5)
-    layers = [
-        bars.encode(
-            y=y,
-            x=_shares_axis(alt, alt.X, "start", title),
-            x2="end:Q",
-            color=alt.Color(
-                "part:N",
-                title=None,
-                scale=scale,
-                legend=_key(alt, columns=3, symbolType="square"),
-            ),
-            tooltip=tips,
-        )
-    ]
+    x, key = _shares_axis(alt, alt.X, "start", title), _key(alt, columns=3, symbolType="square")
+    colour = alt.Color("part:N", title=None, scale=scale, legend=key)
+    layers = [bars.encode(y=y, x=x, x2="end:Q", color=colour, tooltip=tips)]
     if "n" in rows:
         wide = alt.Chart(rows[rows["share"] > 0.05]).mark_text(fontSize=11, color="#000")
         layers.append(wide.encode(y=y, x="middle:Q", text="n:Q"))
     if ticks is not None and len(ticks):
         # A white edge, so that a tick is seen on every colour.
-        for colour, thickness in (("#fff", 5), ("#000", 2)):
-            mark = alt.Chart(ticks).mark_tick(thickness=thickness, size=20, color=colour, opacity=1)
+        for edge, thickness in (("#fff", 5), ("#000", 2)):
+            mark = alt.Chart(ticks).mark_tick(thickness=thickness, size=20, color=edge, opacity=1)
             layers.append(mark.encode(y=y, x="naive:Q", tooltip=["cell", "naive"]))
     return _sized(alt, alt.layer(*layers))
 
@@ -309,8 +296,8 @@ def _counts(report: Report, frame: pd.DataFrame, column: str, parts: Iterable[st
     names = [_name(report, row) for row in frame.to_dict("records")]
     rows = pd.DataFrame({"cell": names, "part": frame[column].astype(str), "n": frame["n"]})
     rows["share"] = rows["n"] / rows.groupby("cell")["n"].transform("sum")
-    names_of_cells = [_name(report, cell) for cell in _cells(report)[:MOST_ROWS]]
-    order = {name: n for n, name in enumerate(names_of_cells)}
+    cells = report.frame.head(MOST_ROWS).to_dict("records")
+    order = {_name(report, cell): n for n, cell in enumerate(cells)}
     places = {part: n for n, part in enumerate(parts)}
     rows = rows[rows["cell"].isin(order)]
     rows = rows.sort_values("part", key=lambda part: part.map(places), kind="stable")
@@ -345,7 +332,7 @@ def _ladder(report: Report) -> Chart | None:
     # The loosest level has the name of its policy.
     loosest = f"+ coercion by the policy {report.coerced_policy}"
     levels = dict(groups(report.ladder, report.by))
-    for cell in _cells(report)[:MOST_ROWS]:
+    for cell in report.frame.head(MOST_ROWS).to_dict("records"):
         name = _name(report, cell)
         reached = 0.0
         for row in levels[tuple(str(cell[c]) for c in report.by)].to_dict("records"):
@@ -377,10 +364,6 @@ def _drawable(text: str) -> str:
 
 def _name(report: Report, cell: Mapping[Any, Any]) -> str:
     return _drawable(report.cell_name(cell))
-
-
-def _cells(report: Report) -> list[dict[Any, Any]]:
-    return report.frame.to_dict("records")
 
 
 def label_of(outcome: str) -> str:
@@ -424,8 +407,7 @@ def _against(report: Report, amounts: pd.Series[Any], title: str) -> Chart | Non
         return None
     alt = _altair()
     rates, costs = frame["success"].astype(float).tolist(), frame["amount"].tolist()
-    front = leaders(rates, costs)
-    leads = ["no other is as good for less" if n in front else "others" for n in range(len(frame))]
+    front, words = leaders(rates, costs), ["no other is as good for less", "others"]
     rows = pd.DataFrame(
         {
             "cell": [_name(report, cell) for cell in frame.to_dict("records")],
@@ -433,21 +415,17 @@ def _against(report: Report, amounts: pd.Series[Any], title: str) -> Chart | Non
             "low": frame["ci_low"].astype(float).tolist(),
             "high": frame["ci_high"].astype(float).tolist(),
             title: costs,
-            "leads": leads,
+            "leads": [words[n not in front] for n in range(len(frame))],
         }
     )
     x = alt.X(f"{title}:Q", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=6))
 
-    def y(column: str) -> Any:
-        return _shares_axis(alt, alt.Y, column, f"success, {_level(report)}")
-
+    y = partial(_shares_axis, alt, alt.Y, title=f"success, {_level(report)}")
     chart = alt.Chart(rows)
     colour = alt.Color(
         "leads:N",
         title=None,
-        scale=alt.Scale(
-            domain=["no other is as good for less", "others"], range=[style.BLUE, "#8c8c8c"]
-        ),
+        scale=alt.Scale(domain=words, range=[style.BLUE, "#8c8c8c"]),
         legend=_key(alt),
     )
     named = rows if len(rows) <= _MOST_NAMES else rows[rows["leads"] != "others"]
@@ -477,15 +455,10 @@ def _flips(report: Report) -> Chart | None:
     chart = alt.Chart(rows).mark_rect(stroke="#fff", strokeWidth=1)
     scale = alt.Scale(domain=[0, 0.5, 1], range=[style.VERMILLION, "#f2f2f2", style.GREEN])
     legend = alt.Legend(format=".0%", orient="bottom", tickCount=2)
+    axis = alt.Axis(labelAngle=-40, labelLimit=0)
     return chart.encode(
         y=_rows_axis(alt, rows["cell"].tolist()),
-        x=alt.X(
-            "name:N",
-            title=None,
-            sort=None,
-            scale=alt.Scale(domain=names),
-            axis=alt.Axis(labelAngle=-40, labelLimit=0),
-        ),
+        x=alt.X("name:N", title=None, sort=None, scale=alt.Scale(domain=names), axis=axis),
         color=alt.Color("share:Q", title="trials that succeed", scale=scale, legend=legend),
         tooltip=["cell", "name", alt.Tooltip("share:Q", format=".0%")],
     ).properties(width=alt.Step(28), height=alt.Step(18))
@@ -510,9 +483,7 @@ def _growth(report: Report) -> Chart | None:
     whole = alt.Axis(format="d", tickMinStep=1)
     x = alt.X("cases:Q", title="cases, in the order in which they were asked", axis=whole)
 
-    def y(column: str) -> Any:
-        return _shares_axis(alt, alt.Y, column, f"success, {_level(report)} at every look")
-
+    y = partial(_shares_axis, alt, alt.Y, title=f"success, {_level(report)} at every look")
     colour = alt.Color("cell:N", title=None, legend=_key(alt, columns=3))
     # The bands of many cells would hide each other.
     few = pd.DataFrame(rows)["cell"].nunique() <= 4
@@ -565,10 +536,6 @@ CHARTS: Mapping[str, Callable[[Report], Chart | None]] = {
     "growth": _growth,
 }
 """The charts of a report by name."""
-COMPARISON_CHARTS: Mapping[str, Callable[[ArmComparison], Chart | None]] = {
-    "difference": _differences
-}
-"""Those of a comparison."""
 _NEEDS = {
     "ladder": "answers with a target",
     "cost": f"2 to {MOST_ROWS} cells with recorded costs",
@@ -587,5 +554,5 @@ _WORDS = {
 
 figure_chart.register(Report, lambda report, name: _named(CHARTS, report, name))
 figure_chart.register(
-    ArmComparison, lambda comparison, name: _named(COMPARISON_CHARTS, comparison, name)
+    ArmComparison, lambda comparison, name: _named({"difference": _differences}, comparison, name)
 )

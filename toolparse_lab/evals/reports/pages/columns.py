@@ -53,7 +53,7 @@ class Section:
 
     Classes of `head`: l is left-aligned, k names the row, w is a sentence, c is code, t is
     left-aligned in a terminal too, full takes a line of its own on a phone. `examples` has a trial
-    id for each row.
+    id for each row, `under` HTML to go below it.
     """
 
     title: str
@@ -61,6 +61,17 @@ class Section:
     head: Head
     rows: Sequence[Sequence[Cell]]
     examples: Sequence[str] = ()
+    under: Sequence[Cell] = ()
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The name and the classes of each column, and those that a page's template asks for."""
+        flags = {"left": "l", "names_row": "k", "code": "c"}
+        return [
+            {"name": name, "kind": kind}
+            | {flag: letter in kind.split() for flag, letter in flags.items()}
+            for name, kind in self.head
+        ]
 
     @property
     def n_left(self) -> int:
@@ -107,7 +118,7 @@ class Listing:
         return Section(self.title, self.lead, head, rows, tuple(self.examples))
 
 
-def percent(x: Any, digits: int = 0) -> str:
+def percent(x: Any) -> str:
     """Return a share as a percentage, '–' where it is unknown.
 
     Nothing but a whole is shown as 100, and nothing but nothing as 0.
@@ -117,12 +128,11 @@ def percent(x: Any, digits: int = 0) -> str:
     """
     if x is None or pd.isna(x):
         return "–"
-    text = f"{100 * x:.{digits}f}"
-    least = 10**-digits  # what the last digit counts
-    if float(text) == 100 and x < 1:
-        text = f"{100 - least:.{digits}f}"
-    elif float(text) == 0 and x > 0:
-        text = f"{least:.{digits}f}" if digits else "<1"
+    text = f"{100 * x:.0f}"
+    if text == "100" and x < 1:
+        text = "99"
+    elif text == "0" and x > 0:
+        text = "<1"
     return f"{text} %"
 
 

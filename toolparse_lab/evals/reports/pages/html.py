@@ -8,25 +8,24 @@ escape.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ....core.errors import ToolparseError
 from ....core.types import ParseResult
 from ....core.values.printable import counted
 from ....views import render_result, render_side_by_side
 from ....views.templating import Markup, macro, render
-from ...frames import reread
+from ...frames.reread import try_read_row
 from ...scoring.outcomes import OUTCOMES
 from ..figures.cells import ANSWER_KINDS, UNRECORDED, groups
 from ..figures.comparison import COMPARISON_COLUMNS
 from .charts import difference_svg, drawings_of
-from .columns import Cell, Head, Listing, percent, span
+from .columns import Cell, Listing, Section, percent, span
 from .tables import (
     PARTS,
     TEMPLATES,
@@ -60,52 +59,11 @@ MAX_FLIPS = 100
 """How many flips a page unfolds; a notebook's output unfolds a tenth of them."""
 MAX_RAW = 4000  # characters of an answer that no protocol here can read
 MAX_TEXT = 400  # characters of a question, a target or an error
-LONG = 40  # rows of a table that is folded
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table as its template takes it.
-
-    `under` has HTML to go below each row, '' for none.
-    """
-
-    head: Head
-    rows: Sequence[Sequence[Cell]]
-    under: Sequence[Cell] = ()
-
-    @property
-    def columns(self) -> list[dict[str, Any]]:
-        """The name and the classes of each column, and those that the template asks for."""
-        flags = {"left": "l", "names_row": "k", "code": "c"}
-        return [
-            {"name": name, "kind": kind}
-            | {f: letter in kind.split() for f, letter in flags.items()}
-            for name, kind in self.head
-        ]
-
-    @property
-    def is_long(self) -> bool:
-        """Longer than a screen, so that it is folded."""
-        return len(self.rows) > LONG
-
-    @property
-    def summary(self) -> str:
-        """The line that a long table is folded into."""
-        return f"{len(self.rows)} rows"
-
-    @property
-    def rows_with_under(self) -> list[tuple[list[tuple[dict[str, Any], Cell]], Cell]]:
-        """((column, cell) of each cell, the text below) of each row."""
-        columns = self.columns
-        below = zip_longest(self.rows, self.under, fillvalue="")
-        return [(list(zip(columns, row, strict=True)), under) for row, under in below]
-
-
-def _block(listing: Listing, under: Sequence[Cell] = (), lead: str = "") -> dict[str, Any]:
+def _drawn(listing: Listing, under: Sequence[Cell] = (), lead: str = "") -> Section:
     section = listing.drawn("html")
-    table = Table(section.head, section.rows, under)
-    return {"title": section.title, "lead": lead or section.lead, "table": table}
+    return replace(section, under=under, lead=lead or section.lead)
 
 
 # A notebook may hold many fragments, and each brings the style sheet along: an output must be
@@ -159,12 +117,7 @@ def read_row(row: Mapping[Any, Any]) -> ParseResult | None:
 
     None if there is no answer or no tools.
     """
-    if not isinstance(row.get("raw"), str) or not isinstance(row.get("tools_json"), str):
-        return None
-    try:
-        return reread.read_row(row)
-    except ToolparseError:  # a failed question, or a protocol that is not registered here
-        return None
+    return try_read_row(row) if isinstance(row.get("tools_json"), str) else None
 
 
 def _unfolding_trials(trials: pd.DataFrame) -> Markup:
@@ -244,13 +197,13 @@ def render_report(report: Report, *, page: bool = False, gate: GateResult | None
     if page and cells is not None:
         titles = [
             *([cells["matrix_title"]] if cells["matrix"] else []),
-            cells["success"]["title"],
-            *([cells["ladder"]["title"]] if cells["ladder"] else []),
+            cells["success"].title,
+            *([cells["ladder"].title] if cells["ladder"] else []),
             *([TRADEOFFS] if cells["charts"]["cost"] or cells["charts"]["time"] else []),
             "What happened",
             "What went wrong",
             *([FAILURES] if cells["failing"] else []),
-            *(section["title"] for section in cells["sections"]),
+            *(section.title for section in cells["sections"]),
             "How to read this",
         ]
         anchors = {title: f"s{n}" for n, title in enumerate(dict.fromkeys(titles), 1)}
@@ -259,7 +212,7 @@ def render_report(report: Report, *, page: bool = False, gate: GateResult | None
         title=report.title,
         headline=headline(report),
         warnings=report.warnings,
-        gate=_block(gate_checks(gate)) if gate is not None else None,
+        gate=_drawn(gate_checks(gate)) if gate is not None else None,
         cells=cells,
         leader=leader_of(report),
         behind=FAILURES,
@@ -271,7 +224,7 @@ def render_report(report: Report, *, page: bool = False, gate: GateResult | None
 
 def render_gate(gate: GateResult) -> str:
     """Return the checks of a gate for a notebook's output."""
-    return fragment(macro(PARTS, "gate_section", _block(gate_checks(gate))))
+    return fragment(macro(PARTS, "gate_section", _drawn(gate_checks(gate))))
 
 
 def _contents(report: Report, examples: int) -> dict[str, Any]:
@@ -279,6 +232,11 @@ def _contents(report: Report, examples: int) -> dict[str, Any]:
     # each problem code and coercion too.
     is_page = examples > 1
     trials = _example_trials(report)
+
+    def example(name: str) -> Cell:
+        # One that is not among the trials has nothing under its row.
+        return _unfolding_trials(trials.loc[[name]]) if is_page and name in trials.index else ""
+
     failing = failing_cells(report) if is_page else []
     wrong = failures(report)
     under = [
@@ -299,29 +257,20 @@ def _contents(report: Report, examples: int) -> dict[str, Any]:
         grid = Markup(render_matrix(report.matrix(rows), anchors))
     return {
         "tiles": _tiles(report),
-        "success": _block(success(report), lead=lead if report.has_targets else ""),
+        "success": _drawn(success(report), lead=lead if report.has_targets else ""),
         # Without a target there is nothing that help could gain.
-        "ladder": _block(ladder(report)) if report.has_targets else None,
+        "ladder": _drawn(ladder(report)) if report.has_targets else None,
         "matrix_title": "Arm × model" if rows == "arm" else "Protocol × model",
         "matrix_lead": "Success with its interval, best first."
         if report.has_targets
         else "The share of answers with a call whose calls may all be executed, best first.",
         "matrix": grid,
         "charts": drawings_of(report),
-        "outcomes": _block(outcomes(report))["table"],
-        "failures": _block(wrong, under)["table"] if wrong.rows else None,
+        "outcomes": _drawn(outcomes(report)),
+        "failures": _drawn(wrong, under) if wrong.rows else None,
         "failing": failing,
         "sections": [
-            # An example that is not among the trials has nothing under its row.
-            _block(
-                listing,
-                [
-                    _unfolding_trials(trials.loc[[name]])
-                    if is_page and name in trials.index
-                    else ""
-                    for name in listing.examples
-                ],
-            )
+            _drawn(listing, [example(name) for name in listing.examples])
             for listing in listings_of(report)
         ],
         "notes": [note for note in report.notes if note not in report.warnings],
@@ -358,7 +307,7 @@ def _tiles(report: Report) -> list[tuple[str, str]]:
     # A cell without a judged trial has no rate to be the lowest.
     within = " in the lowest and the highest cell" if frame["n"].gt(0).sum() > 1 else ""
     policy = "each policy" if "policy" in report.by else report.policy
-    cells = f"{len(frame)} cell" if len(frame) == 1 else f"{len(frame)} cells"
+    cells = f"{len(frame)} cell{'' if len(frame) == 1 else 's'}"
     return [
         (between("success"), f"success under {policy}{within}"),
         (between("strict"), "as written, without any help"),
@@ -445,7 +394,7 @@ def render_comparison_page(c: ArmComparison) -> str:
 
 def _comparison_body(c: ArmComparison, heading: str, max_flips: int) -> str:
     n, unpaired = len(c.flips), len(c.unpaired)
-    table = _block(unpaired_cases(c, MAX_FLIPS))["table"]
+    table = _drawn(unpaired_cases(c, MAX_FLIPS))
     return render(
         f"{TEMPLATES}/comparison.html",
         heading=heading,
@@ -453,7 +402,7 @@ def _comparison_body(c: ArmComparison, heading: str, max_flips: int) -> str:
         on=c.on.replace("_", " "),
         policy=c.policy,
         chart=difference_svg(c),
-        figures=_block(comparison(c))["table"],
+        figures=_drawn(comparison(c)),
         flip_count=f"{n} case{'' if n == 1 else 's'} flipped",
         # Two parse views for each: a page of all flips of a long run would not open.
         flips=list(_flip_views(c, c.flips.head(max_flips))),
@@ -469,10 +418,9 @@ def _flip_views(c: ArmComparison, flips: pd.DataFrame) -> Iterator[dict[str, Any
     # A comparison that somebody put together has no rows of its flips.
     by_id: list[dict[Any, dict[Any, Any]]] = [{}, {}]
     if c.flip_rows is not None:
-        ids = [set(flips[f"trial_id_{side}"].dropna()) for side in "ab"]
         by_id = [
-            c.flip_rows(c.a, ids[0]).to_dict("index"),
-            c.flip_rows(c.b, ids[1]).to_dict("index"),
+            c.flip_rows(arm, set(flips[f"trial_id_{side}"].dropna())).to_dict("index")
+            for side, arm in (("a", c.a), ("b", c.b))
         ]
     for flip in flips.to_dict("records"):
         summary = (
@@ -483,8 +431,8 @@ def _flip_views(c: ArmComparison, flips: pd.DataFrame) -> Iterator[dict[str, Any
             summary += f" ({stratum})"
         a, b = (rows.get(flip[f"trial_id_{side}"]) for rows, side in zip(by_id, "ab", strict=True))
         # The second reading is of use only next to the first one of the same answer.
-        alike = a is not None and b is not None and a.get("raw") == b.get("raw")
-        readings = _readings((c.a, read_row(a)), (c.b, read_row(b))) if alike and a and b else ""
+        alike = a and b and a.get("raw") == b.get("raw")
+        readings = _readings((c.a, read_row(a)), (c.b, read_row(b))) if a and b and alike else ""
         sides = [(name, trial_view(row) if row else None) for name, row in ((c.a, a), (c.b, b))]
         yield {"summary": summary, "sides": sides, "readings": readings}
 

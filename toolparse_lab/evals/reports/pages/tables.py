@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -15,11 +16,12 @@ import pandas as pd
 from ....core.types import VERDICTS
 from ....core.values.printable import counted
 from ....views.templating import macro
+from ...scoring.match import beginning_of
 from ...scoring.outcomes import OUTCOMES, SUB_CODES
 from ..figures.breakdowns import EVERYTHING, INVALID, leader_sentence
 from ..figures.cells import ANSWER_KINDS, CALL_KINDS
 from ..figures.comparison import COMPARISON_COLUMNS
-from ..figures.notes import levels_legend
+from ..figures.report import Report, levels_legend
 from .charts import label_of
 from .columns import (
     BAR,
@@ -41,7 +43,6 @@ from .columns import (
 if TYPE_CHECKING:
     from ..figures.comparison import ArmComparison
     from ..figures.gates import GateCheck, GateResult
-    from ..figures.report import Report
 
 TEMPLATES = "evals/reports/pages/templates"
 PARTS = f"{TEMPLATES}/parts.html"
@@ -58,6 +59,20 @@ def sections_of(report: Report, medium: Medium = "html") -> list[Section]:
 def listings_of(report: Report) -> list[Listing]:
     listings = [make(report) for make in _MAKERS]
     return [listing for listing in listings if listing is not None and listing.rows]
+
+
+def _by_cell(
+    report: Report, frame: pd.DataFrame, name: str, value: str, absent: Row | None = None
+) -> list[dict[Any, Any]]:
+    # A row for each cell of the report that has rows in the frame: its keys, its n, and each `name`
+    # with its `value`.
+    cells: dict[tuple[str, ...], dict[Any, Any]] = {}
+    for row in frame.to_dict("records"):
+        keys = tuple(str(row[c]) for c in report.by)
+        cells.setdefault(keys, {"n": row["n"], **(absent or {})})[row[name]] = row[value]
+    every = report.frame[list(report.by)].to_dict("records")
+    found = ((cell, cells.get(tuple(map(str, cell.values())))) for cell in every)
+    return [cell | values for cell, values in found if values is not None]
 
 
 def _keys(report: Report, blank: str = "–", only: str = "") -> list[Column]:
@@ -131,17 +146,12 @@ def success(report: Report) -> Listing:
     def signed(*names: str) -> Callable[[Row], Cell]:
         return lambda c: "…".join(f"{100 * c[name]:+.0f}" for name in names)
 
+    terminal: dict[str, Any] = {"only": "text md", "drop": 4}
+    interval = _against(lambda c: "{} [{}, {}]".format(*gap(c)), "–")
     columns += [
         Column(f"against {baseline}", "full", text=gap_html, only="html"),
-        Column(
-            f"against {baseline}",
-            text=_against(lambda c: "{} [{}, {}]".format(*gap(c)), "–"),
-            only="tex",
-        ),
+        Column(f"against {baseline}", text=interval, only="tex"),
         Column("p (Holm)", text=p("–"), only="html tex"),
-    ]
-    terminal: dict[str, Any] = {"only": "text md", "drop": 4}
-    columns += [
         Column(f"Δ {baseline}", text=_against(signed("difference"), "–"), **terminal),
         Column("Δ interval", text=_against(signed("diff_low", "diff_high"), ""), **terminal),
         Column("p Holm", text=p(""), **terminal),
@@ -152,15 +162,11 @@ def success(report: Report) -> Listing:
 def ungraded(report: Report) -> Listing:
     """Return what is known of the answers without a target, cell by cell."""
     frame = report.ungraded
-    kinds = [kind for kind in ANSWER_KINDS if frame[kind].any()]
-    level = level_words(report.level)
     columns = (
         *_keys(report),
         Column("answers", key="n"),
         Column("with a call", key="attempts"),
-        Column("executable", "rate", form=percent),
-        Column(f"{level} interval, %", text=_interval_or("–")),
-        *(Column(kind, key=kind, form=percent, drop=1) for kind in kinds),
+        *_executable(report, [kind for kind in ANSWER_KINDS if frame[kind].any()]),
     )
     lead = (
         "Of answers with a call, or with something that looks like one, the share whose calls may "
@@ -170,20 +176,21 @@ def ungraded(report: Report) -> Listing:
     return Listing("Without a target", lead, columns, frame.to_dict("records"))
 
 
+def _executable(report: Report, kinds: Sequence[str]) -> list[Column]:
+    return [
+        Column("executable", "rate", form=percent),
+        Column(f"{level_words(report.level)} interval, %", text=_interval_or("–")),
+        *(Column(kind, key=kind, form=percent, drop=1) for kind in kinds),
+    ]
+
+
 def _tools(report: Report) -> Listing | None:
     # Where answers have targets, success says more than whether a call may be executed.
     if report.has_targets:
         return None
     frame = report.tools
     kinds = [kind for kind in CALL_KINDS if frame[kind].any()]
-    level = level_words(report.level)
-    columns = (
-        Column("tool", "l k"),
-        Column("calls", key="n"),
-        Column("executable", "rate", form=percent),
-        Column(f"{level} interval, %", text=_interval_or("–")),
-        *(Column(kind, key=kind, form=percent, drop=1) for kind in kinds),
-    )
+    columns = (Column("tool", "l k"), Column("calls", key="n"), *_executable(report, kinds))
     lead = "Of the calls of each tool the share that may be executed, and the shares of verdicts."
     return Listing("Tool by tool", lead, columns, frame.head(MAX_ROWS).to_dict("records"))
 
@@ -234,19 +241,15 @@ def _gain(gain: float) -> str:
 
 def outcomes(report: Report) -> Listing:
     """Return how often each outcome occurs in each cell."""
-    counts: dict[tuple[Any, ...], dict[str, int]] = {}
-    for row in report.waterfall.to_dict("records"):
-        counts.setdefault(tuple(row[c] for c in report.by), {})[row["outcome"]] = row["n"]
     order = list(dict.fromkeys(report.waterfall["outcome"]))
-    cells = report.frame[list(report.by)].to_dict("records")
     # An outcome that a cell does not have has no row in the waterfall.
-    rows = [
-        cell | dict.fromkeys(order, 0) | counts[tuple(cell[c] for c in report.by)] for cell in cells
+    rows = _by_cell(report, report.waterfall, "outcome", "n", dict.fromkeys(order, 0))
+    columns = [
+        *_keys(report, only="html"),
+        *(Column(c, "l k", c, only="text md tex") for c in report.by),
+        *(Column(label_of(outcome), key=outcome, only="html") for outcome in order),
+        *(Column(outcome, key=outcome, only="text md tex") for outcome in order),
     ]
-    columns = [*_keys(report, only="html")]
-    columns += [Column(c, "l k", c, only="text md tex") for c in report.by]
-    columns += [Column(label_of(outcome), key=outcome, only="html") for outcome in order]
-    columns += [Column(outcome, key=outcome, only="text md tex") for outcome in order]
     return Listing("What happened", "", columns, rows)
 
 
@@ -265,10 +268,7 @@ def failures(report: Report) -> Listing:
         sentence = SUB_CODES.get(row["sub_code"]) or OUTCOMES[row["outcome"]].sentence
         if row["sub_code"] == INVALID:
             sentence = "A call's arguments do not fit the schema of its tool."
-        example = row["example"]
-        if len(example) > MAX_EXAMPLE:
-            example = example[: MAX_EXAMPLE - 3] + "…"
-        return macro(PARTS, "meaning", sentence, example)
+        return macro(PARTS, "meaning", sentence, beginning_of(row["example"], MAX_EXAMPLE))
 
     columns = (
         Column("outcome", "l k full", text=label, only="html"),
@@ -346,16 +346,13 @@ def _verdicts(report: Report) -> Listing:
     # A frame of an older version has none.
     frame = report.verdicts
     words = [word for word in VERDICTS if (frame["verdict"] == word).any()]
-    cells: dict[tuple[str, ...], dict[Any, Any]] = {}
-    for row in frame.to_dict("records"):
-        keys = tuple(str(row[c]) or "–" for c in report.by)
-        cells.setdefault(keys, dict(row) | dict.fromkeys(words, 0))[row["verdict"]] = row["n"]
+    rows = _by_cell(report, frame, "verdict", "n", dict.fromkeys(words, 0))
     lead = (
         f"The worst verdict on the calls of each answer, under the policy {report.policy}. Only "
         "clean and repaired calls may be executed; none: the answer holds no call."
     )
     columns = (*_keys(report), *(Column(word, key=word) for word in words))
-    return Listing("Verdicts", lead, columns, list(cells.values()))
+    return Listing("Verdicts", lead, columns, rows)
 
 
 def _rescues(report: Report) -> Listing:
@@ -427,16 +424,7 @@ def _conversations(report: Report) -> Listing:
 
 def _sensitivity(report: Report) -> Listing:
     frame = report.sensitivity
-    # Every cell that was compared anew has a row for each level, in their order.
-    cells: dict[tuple[str, ...], dict[Any, Any]] = {}
-    for row in frame.to_dict("records"):
-        cell = cells.setdefault(tuple(str(row[c]) for c in report.by), {"n": row["n"]})
-        cell[row["matching"]] = row["success"]
-    rows = [
-        cell | cells[keys]
-        for cell in report.frame[list(report.by)].to_dict("records")
-        if (keys := tuple(str(cell[c]) for c in report.by)) in cells
-    ]
+    rows = _by_cell(report, frame, "matching", "success")
     levels = dict.fromkeys(frame["matching"])
     columns = [*_keys(report), Column("n")]
     columns += [Column(level, key=level, form=percent) for level in levels]
@@ -536,8 +524,7 @@ def gate_checks(gate: GateResult) -> Listing:
         title = f"Gate failed: {len(gate.failures)} of {len(gate.checks)} checks"
     # Sorting is stable, so that each half keeps the order of cells and thresholds.
     checks = sorted(gate.checks, key=lambda check: check.ok)
-    names = ("cell", "metric", "value", "bound", "n")
-    rows = [{name: getattr(check, name) for name in names} | {"check": check} for check in checks]
+    rows = [asdict(check) | {"check": check} for check in checks]
     return Listing(title, "", columns, rows)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ....core.values.printable import counted
 from ....views.show import visible
 from ..figures.gates import MARGIN
-from ..figures.notes import levels_legend
+from ..figures.report import Report, levels_legend
 from .columns import Column, Listing, Row, Section, n_left_of, percent, span
 from .tables import (
     codes,
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from ..figures.cells import Matrix
     from ..figures.comparison import ArmComparison
     from ..figures.gates import GateResult
-    from ..figures.report import Report
 
 _PROSE = 120  # columns of the sentences, which no one reads across a wide screen
 _MOST_ROWS = 8  # of a table in a terminal
+_MOST_FLIPS = 20  # cases that are named
 _SHORTEST_NAME = 8  # letters that remain of a name, however narrow the terminal
 _NOTHING = "There are no trials in this report."
 
@@ -41,18 +41,17 @@ def headline(report: Report) -> str:
     """Return the report in one line: how many trials and cases were judged, and how many not."""
     cells = report.frame
     if not report.has_targets:
-        n, cases = int(report.ungraded["n"].sum()), report.headline["case_id"].nunique()
-        words = "answers without a target: whether they are right is not known"
-        parts = [f"{n:,} {words}", counted(cases, "case"), report.policy_said]
-        return " · ".join(
-            [*parts, *([f"{m} missing"] if (m := int(cells["missing"].sum())) else [])]
-        )
-    judged = report.headline["score_success"].notna()
-    cases = report.headline.loc[judged, "case_id"].nunique()
-    judged_trials = counted(int(cells["n"].sum()), "trial")
-    parts = [f"{judged_trials} judged", counted(cases, "case"), report.policy_said]
-    parts += [f"{n} {name}" for name in ("missing", "ungraded") if (n := int(cells[name].sum()))]
-    return " · ".join(parts)
+        rows, others = report.headline, ["missing"]
+        n = int(report.ungraded["n"].sum())
+        words = f"{n:,} answers without a target: whether they are right is not known"
+    else:
+        rows = report.headline[report.headline["score_success"].notna()]
+        others = ["missing", "ungraded"]
+        words = f"{counted(int(cells['n'].sum()), 'trial')} judged"
+    parts = [words, counted(rows["case_id"].nunique(), "case"), report.policy_said]
+    return " · ".join(
+        [*parts, *(f"{n} {name}" for name in others if (n := int(cells[name].sum())))]
+    )
 
 
 def leader_of(report: Report) -> str:
@@ -214,22 +213,19 @@ def matrix_text(m: Matrix) -> str:
     return f"{m.measure}, policy {m.policy}\n{table}"
 
 
-def comparison_legend(margin: float = MARGIN) -> str:
+def comparison_legend() -> str:
     """Return the sentences on how a comparison's figures are made."""
     return (
         "b−a: the mean of the cases' differences, each case counted once. p: the sign-flip test on "
         "them (McNemar's exact test where each case has one trial), by Holm over the rows and "
         "for all pairs of arms. only a, only b: cases that one arm's majority alone gets right. "
-        f"verdict: worse is shown; not worse rules out a drop of {100 * margin:.3g} points; "
+        f"verdict: worse is shown; not worse rules out a drop of {100 * MARGIN:.3g} points; "
         "anything else cannot be told from these cases."
     )
 
 
-def comparison_text(c: ArmComparison, flips: int = 20) -> str:
-    """Return a comparison for a terminal: its figures, the first flips, and its notes.
-
-    flips: the number of flipped cases that are named. The others are only counted.
-    """
+def comparison_text(c: ArmComparison) -> str:
+    """Return a comparison for a terminal: its figures, the first flips, and its notes."""
     figures, n = comparison(c), len(c.flips)
     lines = [
         f"a {c.a}, b {c.b}: by {c.on}, policy {c.policy}, paired on cases, differences in points",
@@ -239,9 +235,9 @@ def comparison_text(c: ArmComparison, flips: int = 20) -> str:
         f"{n} case{'' if n == 1 else 's'} flipped",
     ]
     if n:
-        lines.append(_fitting(flipped_cases(c, flips), None)[0])
-    if n > flips:
-        lines.append(f"… and {n - flips} more")
+        lines.append(_fitting(flipped_cases(c, _MOST_FLIPS), None)[0])
+    if n > _MOST_FLIPS:
+        lines.append(f"… and {n - _MOST_FLIPS} more")
     return "\n".join([*lines, *c.notes, comparison_legend()])
 
 
