@@ -96,6 +96,14 @@ def put_table(
         put(table(head, rows, width=width))
 
 
+def put_told(as_json: bool, value: Any, text: object) -> None:
+    """Write a value as JSON, or the text of it, which cannot act on the terminal."""
+    if as_json:
+        put_json(value)
+    else:
+        put(visible(str(text)))
+
+
 def report_width() -> int:
     """Columns for a report: those of the terminal, or those that COLUMNS asks for.
 
