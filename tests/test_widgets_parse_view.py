@@ -22,7 +22,6 @@ from toolparse_lab.notebook.payload import MAX_SPANS, MAX_TEXT, payload_json, pa
 from toolparse_lab.views.show import visible
 
 
-
 def stage_of(payload: dict[str, Any], name: str) -> dict[str, Any]:
     return next(s for s in payload["stages"] if s["id"] == name)
 

@@ -508,16 +508,13 @@ def _say_ending(run: Run, report: Report, options: Any) -> None:
 
 def _causes(run: Run) -> Iterator[str]:
     """Yield for each model and kind of failure how many, the provider's words, and the fix."""
-    counts: dict[tuple[str, str], int] = {}
-    messages: dict[tuple[str, str], str] = {}
+    messages: dict[tuple[str, str], list[str]] = {}
     for item, answer in run.store.completions(run.run_id):
-        if answer.ok:
-            continue
-        cause = (item.model, str(answer.error_kind))
-        counts[cause] = counts.get(cause, 0) + 1
-        messages.setdefault(cause, " ".join((answer.error_message or "").split()))
-    for (model, kind), count in counts.items():
-        message = messages[model, kind]
+        if not answer.ok:
+            cause = (item.model, str(answer.error_kind))
+            messages.setdefault(cause, []).append(answer.error_message or "")
+    for (model, kind), said in messages.items():
+        count, message = len(said), " ".join(said[0].split())
         if len(message) > _MOST_LETTERS:
             message = f"{message[: _MOST_LETTERS - 1]}…"
         questions = "1 question has" if count == 1 else f"{count:,} questions have"

@@ -404,15 +404,15 @@ def _check_name(kind: str, name: str | None, used: Sequence[str]) -> None:
 
 def _put_trial(trial: Trial, colored: bool) -> None:
     # Texts of cases, models and providers must not act on the terminal.
-    put(visible(str(trial)))
-    put(visible(f"asked:  {trial.case.input_text}"))
+    lines = [str(trial), f"asked:  {trial.case.input_text}"]
     if trial.case.target is not None:
-        put(visible(f"wanted: {write_canonical(trial.case.target)}"))
+        lines.append(f"wanted: {write_canonical(trial.case.target)}")
     completion = trial.completion
     if completion is not None and not completion.ok:
-        put(visible(f"failed: {completion.error_kind}: {completion.error_message}"))
+        lines.append(f"failed: {completion.error_kind}: {completion.error_message}")
     if trial.blame.layer != "none":
-        put(visible(f"broken by {trial.blame.explained()}"))
+        lines.append(f"broken by {trial.blame.explained()}")
+    put(visible("\n".join(lines)))
     if trial.result is not None:
         put("\n" + render_ansi(trial.result, color=colored))
     if trial.conversation is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from ..options import (
 )
 
 if TYPE_CHECKING:
+    from ...core.types import Policy
     from ...evals.reports.figures.comparison import ArmComparison
     from ...evals.reports.figures.gates import GateResult
     from ...evals.reports.figures.report import Report
@@ -357,23 +358,23 @@ def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int
     ),
 )
 def _power(options: Any) -> int:
-    settings = _checked(options)
     if options.a is not None and options.b is None:
         raise BadOptions(
             "power compares two names", got=options.a, hint=f"toolparse power {options.run} A B"
         )
-    with open_lab(settings) as lab:
-        run = lab.open(options.run)
-        table = run.power(
+
+    def power(run: Run, policy: Policy) -> Any:
+        return run.power(
             options.drop,
             a=options.a,
             b=options.b,
             again=options.again,
             power=options.power,
             alpha=options.alpha,
-            policy=settings["policy"],
+            policy=policy,
         )
-        return _show_figures(run, "Power", table, options)
+
+    return _show_figures("Power", [options.run], power, options)
 
 
 @verb(
@@ -391,11 +392,12 @@ def _power(options: Any) -> int:
     ),
 )
 def _noise(options: Any) -> int:
-    settings = _checked(options)
-    with open_lab(settings) as lab:
-        first, *others = (lab.open(name) for name in options.runs)
-        noise = first.noise(*others, policy=settings["policy"])
-        return _show_figures(first, "Noise", noise, options)
+    return _show_figures(
+        "Noise",
+        options.runs,
+        lambda first, *others, policy: first.noise(*others, policy=policy),
+        options,
+    )
 
 
 @verb(
@@ -432,34 +434,34 @@ def _endpoints(options: Any) -> int:
 
 @verb("ladder", CONFIG, RUN, *SENTENCES, examples=("toolparse ladder latest --out ladder.md",))
 def _ladder(options: Any) -> int:
-    settings = _checked(options)
-    with open_lab(settings) as lab:
-        run = lab.open(options.run)
-        ladder = run.ladder(policy=settings["policy"])
-        return _show_figures(run, "Ladder", ladder, options)
+    return _show_figures(
+        "Ladder", [options.run], lambda run, policy: run.ladder(policy=policy), options
+    )
 
 
-def _checked(options: Any) -> Settings:
-    """Return the settings, packages and files checked before anything is read."""
+def _show_figures(
+    title: str, names: Sequence[str], figures_of: Callable[..., Any], options: Any
+) -> int:
+    """Write figures of runs that are told in sentences to their files and to standard output.
+
+    figures_of: takes the runs and `policy`. The text of what it returns has a line per row of its
+    frame, and its note says which cases count as one.
+    """
     settings = settings_of(options)
     need_lab()
+    # Before anything is read.
     check_kinds(options.out, _FILES, "these figures are")
-    return settings
-
-
-def _show_figures(run: Run, title: str, figures: Any, options: Any) -> int:
-    """Write figures that are told in sentences to their files and to standard output.
-
-    figures: its text has a line per row of its frame, and its note says which cases count as one.
-    """
+    with open_lab(settings) as lab:
+        runs = [lab.open(name) for name in names]
+        figures = figures_of(*runs, policy=settings["policy"])
+        text = str(figures)
+        frame = figures.frame() if callable(figures.frame) else figures.frame
     from ...evals.reports.pages.files import save_sentences  # pandas: 1 s, and an extra
 
-    text = str(figures)
-    frame = figures.frame() if callable(figures.frame) else figures.frame
     for file in options.out:
         save_sentences(title, text, frame, file)
     told = {"note": figures.note} if figures.note else {}
-    put_told(options.json, {"run_id": run.run_id, "rows": records(frame), **told}, text)
+    put_told(options.json, {"run_id": runs[0].run_id, "rows": records(frame), **told}, text)
     return 0
 
 
