@@ -27,7 +27,6 @@ from ..views.marks import LAYERS, Run, marks_of, runs_of, without_middle
 from ..views.rows import (
     Change,
     changes_of,
-    is_lossless,
     json_of,
     kind_of,
     problems_of,
@@ -246,34 +245,33 @@ def _changes(
     return out, edit_ids, problem_ids
 
 
+def _entry(kind: str, call: int | None, rule: str, about: Change | Problem) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "call": call,
+        "rule": visible(rule),
+        "sentence": sentence_of(rule),
+        "path": _text(about.path, 300),
+        **_place(about.span),
+    }
+
+
 def _change_entry(change: Change, ids: _Ids) -> dict[str, Any]:
     # A repair is of characters, which may belong to any argument or to none.
     nodes = () if change.kind == "repair" else _nearest(ids, change.call, change.path)
-    return {
-        "kind": change.kind,
-        "call": change.call,
-        "rule": visible(change.rule),
-        "sentence": change.sentence,
-        "lossless": is_lossless(change.rule),
+    return _entry(change.kind, change.call, change.rule, change) | {
+        "lossless": change.lossless,
         "before": _text(change.before),
         "after": _text(change.after),
-        "path": _text(change.path, 300),
-        **_place(change.span),
         "nodes": list(nodes),
     }
 
 
 def _problem_entry(call: int | None, problem: Problem, ids: _Ids) -> dict[str, Any]:
-    has_node = call is not None and problem.path
-    return {
-        "kind": problem.severity,
-        "call": call,
-        "rule": visible(problem.code),
-        "sentence": sentence_of(problem.code),
+    nodes = _nearest(ids, call, problem.path) if call is not None and problem.path else ()
+    return _entry(problem.severity, call, problem.code, problem) | {
         "message": _text(problem.message),
-        "path": _text(problem.path, 300),
-        **_place(problem.span),
-        "nodes": list(_nearest(ids, call, problem.path)) if call is not None and has_node else [],
+        "nodes": list(nodes),
     }
 
 

@@ -57,11 +57,7 @@ def visible(text: str) -> str:
     # No hidden character is printable, and Python knows of most texts at once that all theirs are.
     if text.isprintable():
         return text
-    return HIDDEN.sub(_sign_of_match, text)
-
-
-def _sign_of_match(match: re.Match[str]) -> str:
-    return sign(match[0])
+    return HIDDEN.sub(lambda match: sign(match[0]), text)
 
 
 def shorten(text: str, limit: int = 80) -> str:
