@@ -236,20 +236,11 @@ def _put_plan(plan: Plan, options: Any) -> None:
     if not options.json:
         put(as_flags(str(plan)))
         return
-    input_tokens, output_tokens = plan.tokens
     # The cases themselves are in their file.
     members = {name: value for name, value in plan.to_dict().items() if name != "cases"}
-    put_json(
-        {
-            "cases": len(plan.cases),
-            "calls": plan.calls,
-            "most_calls": plan.most_calls,
-            "input_tokens": input_tokens,
-            "output_tokens": output_tokens,
-            "cost": plan.cost,
-            **members,
-        }
-    )
+    counts = {"cases": len(plan.cases), "calls": plan.calls, "most_calls": plan.most_calls}
+    tokens = dict(zip(("input_tokens", "output_tokens"), plan.tokens, strict=True))
+    put_json({**counts, **tokens, "cost": plan.cost, **members})
 
 
 @verb("retry", CONFIG, RUN, *ASKING, examples=("toolparse retry latest --max-calls 100",))
@@ -266,15 +257,12 @@ def _retry(options: Any) -> int:
         _check_request(opened.plan, options, wanted)
         if not options.quiet:
             total, missing = len(before.plan.items), before.missing
+            told = f": {missing:,} of {total:,} answers are missing and asked for"
             if options.fresh:
-                say(f"run {before.run_id}: all {total:,} questions are asked again")
+                told = f": all {total:,} questions are asked again"
             elif not missing:
-                say(f"run {before.run_id} lacks no answer, so nothing is asked")
-            else:
-                say(
-                    f"run {before.run_id}: {missing:,} of {total:,} answers are missing and asked "
-                    "for"
-                )
+                told = " lacks no answer, so nothing is asked"
+            say(f"run {before.run_id}{told}")
         limits = limits_of(options, PlanFile(), settings)
         return _ask_and_report(lab, lambda: lab.retry(opened, **limits), options, wanted)
 
@@ -465,14 +453,8 @@ def _ask_and_report(lab: Lab, ask: Callable[[], Run], options: Any, wanted: _Rep
     gate = gate_and_save(report, wanted.gates, options)
     summary = run.summary
     if options.json:
-        put_json(
-            {
-                "run_id": run.run_id,
-                "summary": summary.to_dict() if summary else None,
-                "cells": records(report.frame),
-                "gate": gate_json(gate),
-            }
-        )
+        account = {"run_id": run.run_id, "summary": summary.to_dict() if summary else None}
+        put_json({**account, "cells": records(report.frame), "gate": gate_json(gate)})
     else:
         # Without an answer there are only empty tables.
         if report.frame["n"].any() or report.frame["ungraded"].any():

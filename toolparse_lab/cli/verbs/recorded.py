@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,22 +142,20 @@ def _ingest(options: Any) -> int:
     say(str(run))
     for row in skipped:
         say(f"left out: {row['what']} {row['count']}: {row['reason']}")
-    if options.json:
-        put_json(
-            {
-                "run_id": run.run_id,
-                "answers": outcomes.total(),
-                "outcomes": outcomes,
-                "ungraded": ungraded,
-                "skipped": skipped,
-            }
-        )
-    else:
-        put(f"run {run.run_id}\n")
-        put(table(("outcome", "n"), outcomes.most_common()))
-        if ungraded:
-            put(f"\n{counted(ungraded.total(), 'answer')} without a target, by their calls:")
-            put(table(("verdict", "n"), ungraded.most_common()))
+    account = {
+        "run_id": run.run_id,
+        "answers": outcomes.total(),
+        "outcomes": outcomes,
+        "ungraded": ungraded,
+        "skipped": skipped,
+    }
+    lines = [f"run {run.run_id}\n", table(("outcome", "n"), outcomes.most_common())]
+    if ungraded:
+        lines += [
+            f"\n{counted(ungraded.total(), 'answer')} without a target, by their calls:",
+            table(("verdict", "n"), ungraded.most_common()),
+        ]
+    put_told(options.json, account, "\n".join(lines))
     return 0
 
 
@@ -373,10 +372,22 @@ def _chosen_trial(run: Run, options: Any, settings: Settings) -> Trial:
     fitting = [trial for trial in trials if fits(trial)]
     if not fitting:
         # The most helpful error first: a name that no trial has.
-        arms = [name for trial in trials for name in (trial.arm, trial.prompt_protocol)]
-        _check_name("case", options.case, [trial.case_id for trial in trials])
-        _check_name("model", options.model, [trial.model for trial in trials])
-        _check_name("arm", options.arm, arms)
+        used = {
+            "case": [trial.case_id for trial in trials],
+            "model": [trial.model for trial in trials],
+            "arm": [name for trial in trials for name in (trial.arm, trial.prompt_protocol)],
+        }
+        for kind, names in used.items():
+            name = getattr(options, kind)
+            if name is not None and name not in names:
+                known = list(dict.fromkeys(names))
+                raise UnknownName(
+                    f"no trial of this run has this {kind}",
+                    got=name,
+                    expected=", ".join(known),
+                    hint=near(name, known, cutoff=0.5) or _LISTED,
+                    code="unknown-arm" if kind != "case" else None,
+                )
         raise BadOptions(
             "no trial fits",
             got=options.trial or "these filters",
@@ -387,19 +398,6 @@ def _chosen_trial(run: Run, options: Any, settings: Settings) -> Trial:
     if options.trial is None:
         fitting.sort(key=lambda trial: not trial.failed)
     return fitting[0]
-
-
-def _check_name(kind: str, name: str | None, used: Sequence[str]) -> None:
-    names = list(dict.fromkeys(used))
-    if name is None or name in names:
-        return
-    raise UnknownName(
-        f"no trial of this run has this {kind}",
-        got=name,
-        expected=", ".join(names),
-        hint=near(name, names, cutoff=0.5) or _LISTED,
-        code="unknown-arm" if kind != "case" else None,
-    )
 
 
 def _put_trial(trial: Trial, colored: bool) -> None:
@@ -540,11 +538,9 @@ def _subject(options: Any, settings: Settings) -> Mapping[str, Any]:
 
 
 def _is_store(name: str) -> bool:
-    try:
-        with Path(name).open("rb") as file:
-            return file.read(len(_STORE)) == _STORE
-    except (OSError, ValueError):
-        return False
+    with suppress(OSError, ValueError), Path(name).open("rb") as file:
+        return file.read(len(_STORE)) == _STORE
+    return False
 
 
 _COLUMNS = (
