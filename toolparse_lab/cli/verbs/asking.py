@@ -172,30 +172,20 @@ def _plan(lab: Lab, options: Any, plan_file: PlanFile, settings: Settings) -> Pl
                 hint = f"toolparse run {_PLAN_FILE}"
             raise BadPlan(f"there are no {name}", hint=hint)
     levels = _levels(options, plan_file, models)
-    # The seed draws the sample as well, so it is settled first.
-    seed = _first(options.seed, plan_file.seed)
+    # A flag goes before the file, also one of 0. The seed draws the sample as well.
+    trials, seed, stream, sample = (
+        getattr(plan_file, name) if getattr(options, name) is None else getattr(options, name)
+        for name in ("trials", "seed", "stream", "sample")
+    )
     subjects = chosen_cases(
         cases,
         {**plan_file.where, **dict(options.where)},
-        _first(options.sample, plan_file.sample),
+        sample,
         seed,
         columns=options.columns or plan_file.columns,
         errors="skip" if options.skip_bad else "raise",
     )
-    return lab.plan(
-        subjects,
-        models,
-        protocols,
-        trials=_first(options.trials, plan_file.trials),
-        seed=seed,
-        stream=_first(options.stream, plan_file.stream),
-        **levels,
-    )
-
-
-def _first(flag: Any, otherwise: Any) -> Any:
-    # 0 and False are values.
-    return otherwise if flag is None else flag
+    return lab.plan(subjects, models, protocols, trials=trials, seed=seed, stream=stream, **levels)
 
 
 def _levels(options: Any, plan_file: PlanFile, models: Mapping[str, Model]) -> dict[str, Any]:
