@@ -17,10 +17,9 @@ from toolparse_lab.core import hooks
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.core.types import ParseResult
 from toolparse_lab.notebook import ParseView, export_html
+from toolparse_lab.notebook.page import front
 from toolparse_lab.notebook.payload import MAX_SPANS, MAX_TEXT, payload_json, payload_of
 from toolparse_lab.views.show import visible
-
-JS = Path(__file__).parent.parent / "toolparse_lab" / "notebook" / "parse_view.js"
 
 
 def stage_of(payload: dict[str, Any], name: str) -> dict[str, Any]:
@@ -183,7 +182,7 @@ def test_export_is_one_file_that_asks_for_nothing(result: ParseResult, tmp_path:
 
 
 def test_front_end_puts_text_in_as_text_only() -> None:
-    source = JS.read_text(encoding="utf-8")
+    source = front("parse_view.js")
     assert "textContent" in source
     for word in (
         "innerHTML",

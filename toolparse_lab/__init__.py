@@ -98,49 +98,41 @@ if TYPE_CHECKING:
 __version__ = VERSION
 moved.install()
 
-# name -> module, for what would make the import slow
+# Name -> its module, for what would make the import slow.
 _LATE = {
-    "Candidate": "toolparse_lab.parser.detect",
-    "Captured": "toolparse_lab.parser.capture",
-    "Case": "toolparse_lab.evals.cases.case",
-    "Cases": "toolparse_lab.evals.cases.collection",
-    "Comparison": "toolparse_lab.evals.readings.compare",
-    "Lab": "toolparse_lab.lab",
-    "LawReport": "toolparse_lab.parser.laws.check_protocol",
-    "Model": "toolparse_lab.runner.exchange.types",
-    "Recorder": "toolparse_lab.integrations.litellm_bridge.callback",
-    "ReplayReport": "toolparse_lab.parser.doctor.replay",
-    "Settings": "toolparse_lab.runner.settings",
-    "StreamReport": "toolparse_lab.parser.laws.check_stream",
-    "TemplateReport": "toolparse_lab.parser.doctor.report",
-    "Until": "toolparse_lab.experiments.until",
-    "check_protocol": "toolparse_lab.parser.laws.check_protocol",
-    "check_stream": "toolparse_lab.parser.laws.check_stream",
-    "check_template": "toolparse_lab.parser.doctor.check",
-    "compare": "toolparse_lab.evals.readings.compare",
-    "create_dynamic_if_then_else_schema": "toolparse_lab.middleware",
-    "create_tool_middleware": "toolparse_lab.middleware",
-    "detect": "toolparse_lab.parser.detect",
-    "example_cases": "toolparse_lab.evals.cases.loading",
-    "example_conversations": "toolparse_lab.evals.cases.loading",
-    "example_recording": "toolparse_lab.evals.cases.loading",
-    "fix_tool_call_with_schema": "toolparse_lab.middleware",
-    "gemma_tool_middleware": "toolparse_lab.middleware",
-    "hermes_tool_middleware": "toolparse_lab.middleware",
-    "json_mix_protocol": "toolparse_lab.formats.json.mix",
-    "load_cases": "toolparse_lab.evals.cases.loading",
-    "load_settings": "toolparse_lab.runner.settings",
-    "morph_xml_protocol": "toolparse_lab.formats.xml.morph_xml",
-    "protocol_for": "toolparse_lab.formats.models",
-    "proxy": "toolparse_lab.integrations.proxy",
-    "reader": "toolparse_lab.evals.readings.readers",
-    "replay_check": "toolparse_lab.parser.doctor.replay",
-    "report": "toolparse_lab.evals.reports.figures.report",
-    "reward": "toolparse_lab.evals.scoring.reward",
-    "shapes": "toolparse_lab.experiments.ingest.shapes",
-    "shrink": "toolparse_lab.evals.scoring.shrink",
-    "workbench": "toolparse_lab.notebook.display",
-    "xml_tool_middleware": "toolparse_lab.middleware",
+    name: f"toolparse_lab.{module}"
+    for module, names in {
+        "evals.cases.case": "Case",
+        "evals.cases.collection": "Cases",
+        "evals.cases.loading": "example_cases example_conversations example_recording load_cases",
+        "evals.readings.compare": "Comparison compare",
+        "evals.readings.readers": "reader",
+        "evals.reports.figures.report": "report",
+        "evals.scoring.reward": "reward",
+        "evals.scoring.shrink": "shrink",
+        "experiments.ingest.shapes": "shapes",
+        "experiments.until": "Until",
+        "formats.json.mix": "json_mix_protocol",
+        "formats.models": "protocol_for",
+        "formats.xml.morph_xml": "morph_xml_protocol",
+        "integrations.litellm_bridge.callback": "Recorder",
+        "integrations.proxy": "proxy",
+        "lab": "Lab",
+        "middleware": "create_dynamic_if_then_else_schema create_tool_middleware "
+        "fix_tool_call_with_schema gemma_tool_middleware hermes_tool_middleware "
+        "xml_tool_middleware",
+        "notebook.display": "workbench",
+        "parser.capture": "Captured",
+        "parser.detect": "Candidate detect",
+        "parser.doctor.check": "check_template",
+        "parser.doctor.replay": "ReplayReport replay_check",
+        "parser.doctor.report": "TemplateReport",
+        "parser.laws.check_protocol": "LawReport check_protocol",
+        "parser.laws.check_stream": "StreamReport check_stream",
+        "runner.exchange.types": "Model",
+        "runner.settings": "Settings load_settings",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = [
@@ -238,10 +230,7 @@ _EXTRAS = {
 
 
 def _missing_extra(name: str, error: ModuleNotFoundError) -> Exception:
-    """Return the error about a name whose libraries are missing.
-
-    The error itself for another.
-    """
+    # Of a package of no extra, the error itself.
     package = (error.name or "").partition(".")[0]
     if package not in _EXTRAS:
         return error

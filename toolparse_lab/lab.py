@@ -243,17 +243,15 @@ class Lab:
     async def _begin(
         self, plan: Plan, despite_check: bool, limits: Mapping[str, Any], **record: Any
     ) -> str:
-        """Record a plan as a run that is begun, and return its id.
-
-        See `run`.
-
-        record: other facts to keep with the plan.
-        """
+        """Record a plan, with other facts to keep, as a run that is begun, and return its id."""
         # The store is written by its own thread, so that the event loop stays free.
         loop = asyncio.get_running_loop()
         if self._complete is None and not despite_check:
             await loop.run_in_executor(self.store.writer, refuse_failed, plan, self.store)
-        row = {**_run_record(plan, limits), **record}
+        row = {**plan.to_dict(), "version": __version__, **record}
+        chosen = {name: v for name, v in limits.items() if name in LIMITS and v is not None}
+        if chosen:
+            row["limits"] = chosen
         begin = partial(self.store.begin_run, row, plan.items, requests=plan.requests)
         return await loop.run_in_executor(self.store.writer, begin)
 
@@ -366,17 +364,13 @@ class Lab:
             limits: as for `run`.
         """
         opened = self.open(run) if isinstance(run, str) else run
-        if self._lacks_nothing(opened) and not limits.get("fresh"):
+        record = self.store.run(opened.run_id)
+        is_whole = record.status == "complete" and record.done == record.items
+        # Whether a conversation is over depends on the functions that are at hand now.
+        conversing = any(arm.conversing for arm in opened.plan.arms)
+        if is_whole and not conversing and not limits.get("fresh"):
             return opened
         return self.run(opened.plan, **limits)
-
-    def _lacks_nothing(self, run: Run) -> bool:
-        """Return True if every question of a run is answered for good."""
-        # Whether a conversation is over depends on the functions that are at hand now.
-        if any(arm.conversing for arm in run.plan.arms):
-            return False
-        record = self.store.run(run.run_id)
-        return record.status == "complete" and record.done == record.items
 
     def ingest(
         self,
@@ -524,9 +518,7 @@ class Lab:
         to: str | os.PathLike[str] | None = None,
         **settings: Unpack[ReparseSettings],
     ) -> Frame | Path:
-        """Read recorded answers again by every protocol and policy, as a frame.
-
-        No model is called.
+        """Read recorded answers again by every protocol and policy, as a frame. No model is called.
 
         Args:
             source: a Run or a run's id, a trials frame, a Parquet file, a folder of them, or a list
@@ -641,9 +633,7 @@ class Lab:
         options: ParseOptions | Mapping[str, Any] | None = None,
         **settings: Unpack[QuestionSettings],
     ) -> ParseResult:
-        """Ask one question and return its answer, parsed.
-
-        Recorded like any other question, and asked only if it is new.
+        """Ask one question and return its answer, parsed. It is recorded, and asked only if new.
 
         Args:
             model: an alias this lab has planned with, a Model, or a litellm model string.
@@ -672,7 +662,6 @@ class Lab:
     def _one_question(
         self, text: Any, tools: Any, model: Any, protocol: Any, settings: Mapping[str, Any]
     ) -> Plan:
-        """Return the plan of one question. Raises BadOptions for more than one turn."""
         alias, chosen = self._model(model)
         check_names(settings, chosen.params or ())
         arm = arm_of(protocol, settings)
@@ -695,10 +684,7 @@ class Lab:
         )
 
     def _completion_of(self, plan: Plan, fresh: bool) -> Completion:
-        """Return the answer to the one question of a plan, asked where it is new.
-
-        Raises ProviderError.
-        """
+        # Asked where it is new.
         answer = None if fresh else self.store.get(plan.items[0].key)
         if answer is None or not answer.ok:
             answer = self._ask_planned(plan, fresh).completion
@@ -716,9 +702,7 @@ class Lab:
         feedback: Feedback | str | bool | None = True,
         **settings: Unpack[QuestionSettings],
     ) -> CorrectedAnswer:
-        """Ask one question, and ask again about calls that the schema refuses.
-
-        All is recorded.
+        """Ask one question, and ask again about calls that the schema refuses. All is recorded.
 
         The calls are in `answer.answer.tool_calls`, the model's own text first in
         `answer.answer.result`, with the counts of the corrections next to it.
@@ -741,7 +725,6 @@ class Lab:
         again = {name: value for name, value in settings.items() if name not in FACTORS}
 
         def ask(params: dict[str, Any]) -> Reply:
-            """Return the model's answer to a correction."""
             reply = self._asked_as_is("correction", params["messages"], model, again)
             return Reply(
                 reply.raw, tokens_of(reply), reply.cost or 0.0, seconds=reply.latency or 0.0
@@ -759,12 +742,10 @@ class Lab:
         policy: Policy = HEADLINE,
         **settings: Unpack[TaskSettings],
     ) -> PlanAnswer:
-        """Let a model write the plan of a task.
+        """Let a model write the plan of a task: the tools to call, their arguments and the order.
 
-        The plan lists the tools to call, their arguments and the order.
-
-        Recorded like any other question. `plans.run_plan` runs `.plan`. `.fault` names the error in
-        it.
+        `plans.run_plan` runs `.plan`, and `.fault` names the error in it. Recorded like any other
+        question.
 
         Args:
             type_rules: whether the prompt says how each type is written.
@@ -784,9 +765,7 @@ class Lab:
         wording: CorrectionWording = "plain",
         **settings: Unpack[TaskSettings],
     ) -> Callable[[CorrectionContext], Corrected]:
-        """Return a callback for `run_call` and `run_plan` that asks a model of this lab.
-
-        The lab records each answer.
+        """Return a callback for `run_call` and `run_plan` that asks a model. All is recorded.
 
         Args:
             wording: of the correction prompt.
@@ -795,7 +774,6 @@ class Lab:
         """
 
         def correct(context: CorrectionContext) -> Corrected:
-            """Return the correction that the model answers with."""
             messages = correction_messages(context, wording)
             return corrected_by(self._asked_as_is("correction", messages, model, settings), context)
 
@@ -804,14 +782,13 @@ class Lab:
     def _asked_as_is(
         self, name: str, messages: Iterable[Mapping[str, Any]], model: Any, settings: Any
     ) -> Completion:
-        """Return the answer to messages sent as they stand. Raises ProviderError."""
         alias, chosen = self._model(model)
         others = {k: v for k, v in settings.items() if k != "fresh"}
         plan = plan_messages_as_they_are(name, messages, alias, chosen, others)
         return self._completion_of(plan, fresh=bool(settings.get("fresh", False)))
 
     def _remember_protocols(self, arms: Iterable[Arm]) -> None:
-        """Keep protocols and prompts of these arms, so that their runs can be opened again."""
+        # Their runs can be opened again.
         for arm in arms:
             if arm.own_prompt is not None and not arm.own_prompt.is_lost:
                 self._prompts[arm.own_prompt.name] = arm.own_prompt
@@ -835,19 +812,17 @@ class Lab:
             code="unknown-model",
         )
 
-    def _asked_anew(self, plan: Plan, policy: Policy) -> Trial:
-        """Ask a plan of one trial again and return it, a failure of the provider too."""
-        run = self.run(plan, despite_check=True, fresh=True, progress=False)
-        trial: Trial = run.trials(policies=(policy,))[0]
-        return trial
-
-    def _ask_planned(self, plan: Plan, fresh: bool, policy: Policy = HEADLINE) -> Trial:
+    def _ask_planned(
+        self, plan: Plan, fresh: bool, policy: Policy = HEADLINE, *, may_fail: bool = False
+    ) -> Trial:
         """Run a plan of one trial and return it.
 
-        Raises ProviderError if its first question has no answer.
+        Raises ProviderError if its first question has no answer, unless it `may_fail`.
         """
         run = self.run(plan, despite_check=True, fresh=fresh, progress=False)
         trial: Trial = run.trials(policies=(policy,))[0]
+        if may_fail:
+            return trial
         answer = trial.completion
         if answer is not None and answer.ok:
             return trial
@@ -922,39 +897,51 @@ class Lab:
         """
         if not isinstance(trials, Trial):
             return tuple(self.blame(trial, budget=budget, **ways) for trial in trials)
-        if not is_wrong(trials):
-            raise BadOptions(
-                "this trial did not fail, so no layer is to blame",
-                got=str(trials),
-                hint="run.failures()",
-            )
-        plan = self.open(trials.run_id).plan
-        model, other = (
-            None if (name := ways.get(way)) is None else self._model(name)[1]
-            for way in ("model", "other")
-        )
-
-        def request(
-            changes: dict[str, Any],
-            asked: Model,
-            stream: bool,
-            case: Case | None,
-        ) -> Trial:
-            failing = trials if case is None else replace(trials, case=case)
-            again = self._plan_again(plan, failing, asked, stream, changes)
-            return self._asked_anew(again, trials.policy)
-
+        plan, model = self._asked_before(trials, ways.get("model"), "no layer is to blame")
+        other = ways.get("other")
         interventions = Interventions.of(
             trials,
-            model or self.models.get(trials.model) or plan.models[trials.model],
-            request,
+            model,
+            partial(self._intervene, plan, trials),
             stream=plan.stream,
             protocol=ways.get("protocol"),
             template=ways.get("template"),
-            other=other,
+            other=None if other is None else self._model(other)[1],
             budget=budget,
         )
         return diagnose(trials, interventions, budget)
+
+    def _asked_before(
+        self, trial: Trial, model: ModelLike | None, otherwise: str
+    ) -> tuple[Plan, Model]:
+        """Return the plan of a failing trial, and the model to ask again.
+
+        Raises BadOptions for a trial that did not fail.
+        """
+        if not is_wrong(trial):
+            raise BadOptions(
+                f"this trial did not fail, so {otherwise}",
+                got=str(trial),
+                hint="run.failures()",
+            )
+        plan = self.open(trial.run_id).plan
+        if model is not None:
+            return plan, self._model(model)[1]
+        return plan, self.models.get(trial.model) or plan.models[trial.model]
+
+    def _intervene(
+        self,
+        plan: Plan,
+        trial: Trial,
+        changes: dict[str, Any],
+        model: Model,
+        stream: bool,
+        case: Case | None,
+    ) -> Trial:
+        """Ask a trial's question anew, changed, or one of another case."""
+        failing = trial if case is None else replace(trial, case=case)
+        again = self._plan_again(plan, failing, model, stream, changes)
+        return self._ask_planned(again, True, trial.policy, may_fail=True)
 
     def shrink(
         self, trial: Trial, *, budget: int = 60, model: ModelLike | None = None
@@ -972,29 +959,12 @@ class Lab:
 
         Raises BadOptions for a trial that did not fail.
         """
-        if not is_wrong(trial):
-            raise BadOptions(
-                "this trial did not fail, so there is nothing to keep",
-                got=str(trial),
-                hint="run.failures()",
-            )
-        plan = self.open(trial.run_id).plan
-        own = self.models.get(trial.model) or plan.models[trial.model]
-        asked = own if model is None else self._model(model)[1]
-
-        def ask(case: Case) -> Trial:
-            again = self._plan_again(plan, replace(trial, case=case), asked, plan.stream, {})
-            return self._asked_anew(again, trial.policy)
-
+        plan, asked = self._asked_before(trial, model, "there is nothing to keep")
+        ask = partial(self._intervene, plan, trial, {}, asked, plan.stream)
         return shrink_request(trial, ask, budget)
 
     def _retry(self, plan: Plan, trial: Trial, **changes: Any) -> Trial:
-        """Ask a trial's model again and return the new recorded trial.
-
-        See `Trial.retry`.
-
-        changes: another protocol or other settings. All turns of a conversation are asked.
-        """
+        """See `Trial.retry`. changes: another protocol or other settings."""
         fresh = bool(changes.pop("fresh", False))
         again = self._plan_again(plan, trial, plan.models[trial.model], plan.stream, changes)
         return self._ask_planned(again, fresh, trial.policy)
@@ -1030,20 +1000,6 @@ class Lab:
         )
 
 
-def _run_record(plan: Plan, limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a plan as it is recorded with a run, with the version and the limits of the run."""
-    record = {**plan.to_dict(), "version": __version__}
-    chosen = {name: value for name, value in limits.items() if name in LIMITS and value is not None}
-    if chosen:
-        record["limits"] = chosen
-    return record
-
-
 def _params(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sampling parameters among settings.
-
-    The seed is an argument of its own.
-    """
-    return {
-        name: value for name, value in settings.items() if name not in FACTORS and name != "seed"
-    }
+    # The seed is an argument of its own.
+    return {k: v for k, v in settings.items() if k not in FACTORS and k != "seed"}

@@ -16,7 +16,6 @@ pytest.importorskip("anywidget", reason="the browser needs the jupyter extra")
 pytest.importorskip("litellm", reason="runs need the lab extra")
 
 import toolparse_lab as tp
-import toolparse_lab.notebook
 from toolparse_lab.notebook.browser import Browser
 from toolparse_lab.views import render_page
 
@@ -37,7 +36,6 @@ TEXTS = (
     '<tool_call>{"name": "f", "arguments": {"x": "seven"}}</tool_call>',
     "no call at all",
 )
-FOLDER = Path(toolparse_lab.notebook.__file__).parent
 HOST = """
 <!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <link rel="icon" href="data:,"><style>CSS</style>
@@ -87,7 +85,7 @@ def host(page: Page, browser: Browser, folder: Path) -> Path:
 
     page.expose_function("answer", answer)
     css = browser._css
-    source = json.dumps((FOLDER / "browser.js").read_text("utf-8")).replace("<", "\\u003c")
+    source = json.dumps(browser._esm).replace("<", "\\u003c")
     path = folder / "host.html"
     path.write_text(HOST.replace("CSS", css).replace("SOURCE", source), encoding="utf-8")
     page.goto(path.as_uri())

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..core.errors import BadToolSpec, ToolparseError, UnreadableInput
 from ..core.values.printable import printable
-from ..views.show import visible
+from ..views.show import aligned, visible
 
 # output
 
@@ -67,22 +67,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | No
     """
     # A line break in a cell would break the columns.
     cells = [[visible(_cell(value)).replace("\n", "⏎") for value in row] for row in rows]
-    columns = list(zip(*cells, strict=True)) if cells else [()] * len(head)
-    sizes = [
-        max(len(title), *map(len, column)) if column else len(title)
-        for title, column in zip(head, columns, strict=True)
-    ]
-    numeric = [bool(column) and all(map(_is_number, column)) for column in columns]
-    lines = []
-    for row in [list(head), *cells]:
-        parts = [
-            text.rjust(size) if right else text.ljust(size)
-            for text, size, right in zip(row, sizes, numeric, strict=True)
-        ]
-        line = "  ".join(parts).rstrip()
-        if width is not None and len(line) > width:
-            line = f"{line[: width - 1]}…"
-        lines.append(line)
+    numeric = {i for i, c in enumerate(zip(*cells, strict=True)) if all(map(_is_number, c))}
+    lines = aligned([list(head), *cells], numeric)
+    if width is not None:
+        lines = [line if len(line) <= width else f"{line[: width - 1]}…" for line in lines]
     return "\n".join(lines)
 
 
@@ -94,6 +82,14 @@ def put_table(
         put_json([dict(zip(head, row, strict=True)) for row in rows])
     else:
         put(table(head, rows, width=width))
+
+
+def put_told(as_json: bool, value: Any, text: object) -> None:
+    """Write a value as JSON, or the text of it, which cannot act on the terminal."""
+    if as_json:
+        put_json(value)
+    else:
+        put(visible(str(text)))
 
 
 def report_width() -> int:

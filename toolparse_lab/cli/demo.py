@@ -111,13 +111,12 @@ def left_out(run: Run, budget: float) -> list[str]:
     total = len(run.plan.items)
     again = "`toolparse demo` again asks the rest"
     stopped = run.summary.stopped if run.summary is not None else None
+    reason = "because the model gave none"
     if stopped == "interrupted":
         reason = "because the demo was interrupted"
     elif stopped == "deadline":
         reason = f"because {budget:g} s were over"
         again += "; `--budget` gives it more time"
-    else:
-        reason = "because the model gave none"
     return [f"Left out: {missing} of {total} answers, {reason}. The tables state their n. {again}."]
 
 

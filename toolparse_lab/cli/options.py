@@ -29,10 +29,27 @@ _ROOTS = (".git", "pyproject.toml", "toolparse.toml")
 
 
 class Option:
-    """One argument of a verb, in the words of `ArgumentParser.add_argument`."""
+    """One argument of a verb.
 
-    def __init__(self, *names: str, **members: Any) -> None:
-        self.names, self.members = names, members
+    usage: its name and what it takes, as `--help` shows it. "--quiet" is a switch, "--out FILE"
+    takes a value and "--gate RULE ..." may be repeated. "run RUN" has to be there, "run [RUN]" may
+    be left out, "file FILE ..." are several. The word says the type, see `TYPES`. more: in the
+    words of `ArgumentParser.add_argument`.
+    """
+
+    def __init__(self, usage: str, help: str, **more: Any) -> None:
+        self.name, _, takes = usage.partition(" ")
+        is_flag, optional = self.name.startswith("-"), takes.startswith("[")
+        word = takes.strip("[]").removesuffix(" ...")
+        several = takes.strip("[]") != word
+        own: dict[str, Any] = {"metavar": word, "type": TYPES.get(word)} if word else {}
+        if is_flag and several:
+            own |= {"action": "append", "default": []}
+        elif is_flag and not word and "choices" not in more:
+            own["action"] = "store_true"
+        elif several or optional:
+            own["nargs"] = "+" if not optional else "*" if several else "?"
+        self.members = {"help": help, **own, **more}
 
 
 Run: TypeAlias = Callable[[Any], int]
@@ -50,11 +67,11 @@ class Verb:
         """Add the options, the examples and the function of the verb to its parser."""
         for option in self.options:
             if isinstance(option, Option):
-                command.add_argument(*option.names, **option.members)
+                command.add_argument(option.name, **option.members)
             else:
                 group = command.add_mutually_exclusive_group()
                 for one in option:
-                    group.add_argument(*one.names, **one.members)
+                    group.add_argument(one.name, **one.members)
         command.set_defaults(run_verb=self.run)
         title = "example:" if len(self.examples) == 1 else "examples:"
         command.epilog = "\n".join([title, *(f"  {example}" for example in self.examples)])
@@ -128,39 +145,44 @@ def port_number(text: str) -> int:
     return int(text)
 
 
+# Word of a value in the usage of an option -> its type. Any other is a text.
+TYPES: Mapping[str, Callable[[str], Any]] = {
+    "A,B": names,
+    "A=B,...": renaming,
+    "NAME=VALUE": level_of,
+    "PORT": port_number,
+    **dict.fromkeys(("N", "THREADS"), int),
+    **dict.fromkeys(("RATE", "SECONDS", "SHARE", "USD"), float),
+    **dict.fromkeys(("ALPHA", "DROP", "MARGIN", "POWER", "TOLERANCE"), float),
+}
+
 # options that several verbs share
 
 RUN_HELP = "a run's id, the beginning of one, latest, or latest~1 (the one before)"
-CONFIG = Option("--config", metavar="FILE", help="settings (default: the nearest toolparse.toml)")
-STORE = Option("--store", metavar="PATH", help="where answers are recorded (default: toolparse.db)")
-RUN = Option(
-    "run", nargs="?", default="latest", metavar="RUN", help=f"{RUN_HELP} (default: latest)"
-)
+CONFIG = Option("--config FILE", "settings (default: the nearest toolparse.toml)")
+STORE = Option("--store PATH", "where answers are recorded (default: toolparse.db)")
+RUN = Option("run [RUN]", f"{RUN_HELP} (default: latest)", default="latest")
 POLICY = Option(
-    "--policy", help=f"coercion policy: {', '.join(SETTINGS['policy'].choices)} (default: safe)"
+    "--policy POLICY", f"coercion policy: {', '.join(SETTINGS['policy'].choices)} (default: safe)"
 )
 # How recorded answers are read.
 READER = (
-    Option(
-        "--protocol",
-        metavar="ID",
-        help="what reads the answers (default: what each prompt asked for)",
-    ),
+    Option("--protocol ID", "what reads the answers (default: what each prompt asked for)"),
     POLICY,
 )
-COLUMNS = Option(
-    "--columns", type=renaming, metavar="A=B,...", help="what the file calls things: question=input"
+COLUMNS = Option("--columns A=B,...", "what the file calls things: question=input")
+HOST = Option("--host HOST", "address to listen at (default: 127.0.0.1)", default="127.0.0.1")
+SERVED_PORT = Option("--port PORT", "port, 0 for any free one (default: 8080)", default=8080)
+COLOR = Option("--color", "colour (default: auto)", choices=("auto", "always", "never"))
+JSON = Option("--json", "print JSON")
+KEY_ENV = Option(
+    "--key-env NAME",
+    "environment variable with the key that callers must send; needed off loopback",
 )
-HOST = Option("--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1)")
-SERVED_PORT = Option(
-    "--port", type=port_number, default=8080, help="port, 0 for any free one (default: 8080)"
-)
-COLOR = Option("--color", choices=("auto", "always", "never"), help="colour (default: auto)")
-JSON = Option("--json", action="store_true", help="print JSON")
 LIMIT_OPTIONS = (
-    Option("--max-cost", type=float, metavar="USD", help="stop before more is spent"),
-    Option("--max-calls", type=int, metavar="N", help="stop before more calls are made"),
-    Option("--deadline", type=float, metavar="SECONDS", help="stop after this time"),
+    Option("--max-cost USD", "stop before more is spent"),
+    Option("--max-calls N", "stop before more calls are made"),
+    Option("--deadline SECONDS", "stop after this time"),
 )
 
 

@@ -20,12 +20,12 @@ const KEYS = [
 ];
 const NARROW = 760; // pixels, as in the style
 
-function make(tag, className, text, attributes = {}) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  if (text !== undefined) element.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
+function button(text, act, attributes) {
+  return makeButton("tpb-button", text, act, attributes);
+}
+
+function badge(text, look = "") {
+  return make("span", `tpb-badge${look}`, text);
 }
 
 function percent(rate) {
@@ -39,22 +39,21 @@ function ownTexts(source) {
 
 /** A labelled select; the first option stands for no choice. */
 function select(label, values, onChange, none = "all") {
-  const field = make("label", "tpb-field", label);
-  const box = make("select", "", undefined, { "aria-label": label });
-  if (none !== null) box.append(make("option", "", none, { value: "" }));
-  for (const value of values) box.append(make("option", "", value, { value }));
-  box.addEventListener("change", () => onChange(box.value));
-  field.append(box);
-  return [field, box];
+  const options = values.map((value) => make("option", "", value, { value }));
+  if (none !== null) options.unshift(make("option", "", none, { value: "" }));
+  const box = make("select", "", options, { "aria-label": label, change: () => onChange(box.value) });
+  return [make("label", "tpb-field", [label, box]), box];
 }
 
 function checkbox(label, checked, onChange) {
-  const field = make("label", "tpb-check");
-  const box = make("input", "", undefined, { type: "checkbox" });
+  const box = make("input", "", undefined, { type: "checkbox", change: () => onChange(box.checked) });
   box.checked = checked;
-  box.addEventListener("change", () => onChange(box.checked));
-  field.append(box, make("span", "", label));
-  return field;
+  return make("label", "tpb-check", [box, make("span", "", label)]);
+}
+
+/** Names and what each is, as a list of facts. */
+function facts(pairs) {
+  return make("dl", "tpb-facts", pairs.flatMap(([name, text]) => [make("dt", "", name), make("dd", "", text, scrolled(text))]));
 }
 
 class Browser {
@@ -136,7 +135,6 @@ class Browser {
 
   build() {
     const { facets } = this.first;
-    const axes = make("div", "tpb-bar");
     const changeAxes = () => {
       this.setAxes([rowsBox.value, columnsBox.value]);
       this.keepPlace(this.status.textContent);
@@ -144,55 +142,51 @@ class Browser {
     const [rowsField, rowsBox] = select("rows", facets.axes, changeAxes, null);
     const [columnsField, columnsBox] = select("columns", facets.axes, changeAxes, null);
     this.axisBoxes = [rowsBox, columnsBox];
-    axes.append(rowsField, columnsField);
 
-    const filters = make("div", "tpb-bar", undefined, { role: "search", "aria-label": "Filters" });
-    const more = make("details", "tpb-more");
-    const moreBar = make("div", "tpb-bar");
-    more.append(make("summary", "", "more filters"), moreBar);
-    this.search = make("input", "", undefined, { type: "text", "aria-label": "text", placeholder: "search answer, question, reason" });
     let timer = 0;
-    this.search.addEventListener("input", () => {
+    const search = () => {
       clearTimeout(timer);
       timer = setTimeout(() => this.choose("text", this.search.value), 200);
-    });
-    filters.append(this.search);
+    };
+    this.search = make("input", "", undefined, { type: "text", "aria-label": "text", placeholder: "search answer, question, reason", input: search });
+    const filters = [this.search];
+    const more = [];
     this.boxes = {};
     for (const name of SELECTS) {
       if (!facets[name] || facets[name].length < (FIRST_SELECTS.includes(name) ? 1 : 2)) continue;
       const [field, box] = select(name, facets[name], (value) => this.choose(name, value));
       this.boxes[name] = box;
-      (FIRST_SELECTS.includes(name) ? filters : moreBar).append(field);
+      (FIRST_SELECTS.includes(name) ? filters : more).push(field);
     }
     this.failuresBox = checkbox("failures only", false, (on) => this.choose("failures", on));
     this.foldBox = checkbox("fold equal causes", true, (on) => this.choose("fold", on));
-    filters.append(this.failuresBox, this.foldBox, more);
-    this.buildFlips(moreBar, facets);
-    moreBar.append(this.columnChooser());
+    more.push(...this.flipFields(facets), this.columnChooser());
+    filters.push(this.failuresBox, this.foldBox, make("details", "tpb-more", [make("summary", "", "more filters"), make("div", "tpb-bar", more)]));
     this.chips = make("div", "tpb-chips", undefined, { role: "group", "aria-label": "What is filtered" });
 
     this.map = make("div", "tpb-scroll");
-    this.mapBox = make("details", "tpb-fold");
     this.mapTitle = make("summary", "", "");
-    this.mapBox.append(this.mapTitle, axes, this.map);
+    this.mapBox = make("details", "tpb-fold", [this.mapTitle, make("div", "tpb-bar", [rowsField, columnsField]), this.map]);
     this.status = make("div", "tpb-status", "", { role: "status", "aria-live": "polite" });
     // The status keeps its counts; what is opened is only said.
     this.live = make("div", "tpb-hidden", "", { role: "status", "aria-live": "polite" });
-    this.list = make("div", "tpb-list", undefined, { role: "listbox", tabindex: "0", "aria-label": "Trials, failures first" });
-    this.list.addEventListener("scroll", () => {
+    const scroll = () => {
       if (this.list.scrollTop + this.list.clientHeight > this.list.scrollHeight - 80) this.more();
-    });
+    };
+    this.list = make("div", "tpb-list", undefined, { role: "listbox", tabindex: "0", "aria-label": "Trials, failures first", scroll });
     this.detail = make("div", "tpb-detail", undefined, { role: "region", "aria-label": "Trial" });
-    const panes = make("div", "tpb-panes");
-    panes.append(this.list, this.detail);
-    this.help = make("dialog", "tpb-help", undefined, { "aria-label": "Keys" });
-    const table = make("dl", "tpb-facts");
-    for (const [key, words] of KEYS) table.append(make("dt", "", key), make("dd", "", words));
-    const shut = make("button", "tpb-button", "close", { type: "button" });
-    shut.addEventListener("click", () => this.help.close());
-    this.help.append(table, shut);
+    this.help = make("dialog", "tpb-help", [facts(KEYS), button("close", () => this.help.close())], { "aria-label": "Keys" });
     const keys = KEYS.map(([key, words]) => `${key} ${words}`).join(" · ");
-    this.root.append(this.mapBox, filters, this.chips, this.status, this.live, panes, make("p", "tpb-keys", keys), this.help);
+    this.root.append(
+      this.mapBox,
+      make("div", "tpb-bar", filters, { role: "search", "aria-label": "Filters" }),
+      this.chips,
+      this.status,
+      this.live,
+      make("div", "tpb-panes", [this.list, this.detail]),
+      make("p", "tpb-keys", keys),
+      this.help,
+    );
   }
 
   setAxes(axes) {
@@ -220,11 +214,7 @@ class Browser {
     if (cell) chips.push([cell.join(" × "), () => this.unset("cell")]);
     if (flips) chips.push([`different between ${flips[1]} and ${flips[2]}`, () => this.unset("flips")]);
     this.chips.replaceChildren(
-      ...chips.map(([words, act]) => {
-        const chip = make("button", "tpb-chip", `${words} ×`, { type: "button", "aria-label": `take away ${words}` });
-        chip.addEventListener("click", act);
-        return chip;
-      }),
+      ...chips.map(([words, act]) => makeButton("tpb-chip", `${words} ×`, act, { "aria-label": `take away ${words}` })),
     );
   }
 
@@ -234,12 +224,9 @@ class Browser {
   }
 
   /** Two values of model, arm or prompt protocol: only trials whose success differs between them. */
-  buildFlips(filters, facets) {
-    const pairs = [];
-    for (const name of ["arm", "model", "prompt_protocol"]) {
-      for (const value of facets[name] || []) pairs.push([name, value]);
-    }
-    if (pairs.length < 2) return;
+  flipFields(facets) {
+    const pairs = ["arm", "model", "prompt_protocol"].flatMap((name) => (facets[name] || []).map((value) => [name, value]));
+    if (pairs.length < 2) return [];
     const labels = pairs.map(([name, value]) => `${name}: ${value}`);
     const change = () => {
       const a = pairs[labels.indexOf(aBox.value)];
@@ -249,20 +236,18 @@ class Browser {
     };
     const [aField, aBox] = select("different only: a", labels, change, "–");
     const [bField, bBox] = select("and b", labels, change, "–");
-    filters.append(aField, bField);
+    return [aField, bField];
   }
 
   columnChooser() {
-    const details = make("details");
-    details.append(make("summary", "", "columns"));
-    for (const name of COLUMNS) {
-      details.append(checkbox(name, this.columns.has(name), (on) => {
+    const boxes = COLUMNS.map((name) =>
+      checkbox(name, this.columns.has(name), (on) => {
         if (on) this.columns.add(name);
         else this.columns.delete(name);
         this.drawLines();
-      }));
-    }
-    return details;
+      }),
+    );
+    return make("details", "", [make("summary", "", "columns"), ...boxes]);
   }
 
   // the heatmap
@@ -272,22 +257,13 @@ class Browser {
     this.axisBoxes.forEach((box, i) => (box.value = axes[i]));
     this.mapTitle.textContent = `${measure} by ${axes[0]} and ${axes[1]}`;
     const figures = new Map(cells.map((cell) => [JSON.stringify(cell.slice(0, 2)), cell]));
-    const table = make("table", "tpb-map");
-    table.append(make("caption", "tpb-soft", `${measure}, with 95 % intervals`));
-    const head = make("tr");
-    head.append(make("th", "", `${axes[0]} × ${axes[1]}`, { scope: "col" }));
-    for (const name of columns) head.append(make("th", "", name || "–", { scope: "col" }));
-    const top = make("thead");
-    top.append(head);
-    const body = make("tbody");
-    for (const row of rows) {
-      const line = make("tr");
-      line.append(make("th", "", row || "–", { scope: "row" }));
-      for (const column of columns) line.append(this.cell(row, column, figures.get(JSON.stringify([row, column]))));
-      body.append(line);
-    }
-    table.append(top, body);
-    this.map.replaceChildren(table);
+    const lines = rows.map((row) => {
+      const boxes = columns.map((column) => this.cell(row, column, figures.get(JSON.stringify([row, column]))));
+      return make("tr", "", [make("th", "", row || "–", { scope: "row" }), ...boxes]);
+    });
+    const head = make("tr", "", heads([`${axes[0]} × ${axes[1]}`, ...columns.map((name) => name || "–")]));
+    const caption = make("caption", "tpb-soft", `${measure}, with 95 % intervals`);
+    this.map.replaceChildren(make("table", "tpb-map", [caption, make("thead", "", [head]), make("tbody", "", lines)]));
     if (this.cellFocus) {
       const again = [...this.map.querySelectorAll(".tpb-cell")].find((b) => b.dataset.key === this.cellFocus);
       if (again) again.focus();
@@ -296,26 +272,20 @@ class Browser {
   }
 
   cell(row, column, figure) {
-    const place = make("td");
-    if (!figure) {
-      place.textContent = "–";
-      return place;
-    }
+    if (!figure) return make("td", "", "–");
     const [, , n, judged, success, low, high] = figure;
-    const button = make("button", "tpb-cell", success === null ? "–" : percent(success), { type: "button" });
-    button.dataset.key = JSON.stringify([row, column]);
     const interval = low === null ? "" : `${percent(low)} to ${percent(high)}, `;
-    button.append(make("small", "", `${interval}n ${judged}${n === judged ? "" : ` of ${n}`}`));
-    button.style.setProperty("--rate", success === null ? 0 : success);
-    const chosen = this.query.cell && this.query.cell[0] === row && this.query.cell[1] === column;
-    button.setAttribute("aria-pressed", chosen ? "true" : "false");
-    button.addEventListener("click", () => {
-      this.query.cell = this.query.cell && this.query.cell[0] === row && this.query.cell[1] === column ? null : [row, column];
-      this.cellFocus = button.dataset.key;
+    const words = [success === null ? "–" : percent(success), make("small", "", `${interval}n ${judged}${n === judged ? "" : ` of ${n}`}`)];
+    const key = JSON.stringify([row, column]);
+    const isChosen = () => JSON.stringify(this.query.cell) === key;
+    const choose = () => {
+      this.query.cell = isChosen() ? null : [row, column];
+      this.cellFocus = key;
       this.refresh();
-    });
-    place.append(button);
-    return place;
+    };
+    const box = makeButton("tpb-cell", words, choose, { "data-key": key, "aria-pressed": String(isChosen()) });
+    box.style.setProperty("--rate", success ?? 0);
+    return make("td", "", [box]);
   }
 
   /** Arrow keys move between the cells of the heatmap. */
@@ -393,16 +363,19 @@ class Browser {
   }
 
   row(line, i) {
-    const row = make("div", "tpb-row", undefined, { role: "option", id: `${this.uid}-${i}`, "aria-selected": "false" });
-    const sign = make("span", "tpb-sign", line.failed ? SIGNS.true : line.outcome && line.outcome !== "ungraded" ? SIGNS.false : "·");
-    sign.append(make("span", "tpb-hidden", line.failed ? "failure: " : ""));
-    row.append(sign, make("span", "tpb-question", line.question || line.case_id));
-    if (line.cause) row.append(make("span", "tpb-badge tpb-bad", line.cause));
-    else if (line.verdict) row.append(make("span", "tpb-badge", line.verdict));
+    const open = () => {
+      this.go(i);
+      this.open();
+    };
+    const row = make("div", "tpb-row", undefined, { role: "option", id: `${this.uid}-${i}`, "aria-selected": "false", click: open });
+    const sign = line.failed ? SIGNS.true : line.outcome && line.outcome !== "ungraded" ? SIGNS.false : "·";
+    row.append(make("span", "tpb-sign", [sign, make("span", "tpb-hidden", line.failed ? "failure: " : "")]), make("span", "tpb-question", line.question || line.case_id));
+    if (line.cause) row.append(badge(line.cause, " tpb-bad"));
+    else if (line.verdict) row.append(badge(line.verdict));
     const alike = this.alike?.[line.cause] || 0;
     if (this.query.fold && line.failed && alike > 1) row.append(this.unfolder(line.cause, alike, line.trial_id));
-    if (line.override) row.append(make("span", "tpb-badge", `by hand: ${line.override}`));
-    if (line.note) row.append(make("span", "tpb-badge", `note: ${line.note}`));
+    if (line.override) row.append(badge(`by hand: ${line.override}`));
+    if (line.note) row.append(badge(`note: ${line.note}`));
     const under = make("span", "tpb-under");
     for (const name of COLUMNS) {
       const text = name === "detail" ? line.detail || line.missing_reason : line[name];
@@ -412,27 +385,20 @@ class Browser {
     row.append(under);
     // The text says most where no call tells it.
     if (!line.calls.length || line.failed) {
-      const excerpt = make("span", "tpb-excerpt", line.excerpt[0]);
-      if (line.excerpt[1]) excerpt.append(make("mark", "", line.excerpt[1]));
-      excerpt.append(document.createTextNode(line.excerpt[2]));
-      row.append(excerpt);
+      const [before, wrong, after] = line.excerpt;
+      row.append(make("span", "tpb-excerpt", [before, ...(wrong ? [make("mark", "", wrong)] : []), after]));
     }
-    row.addEventListener("click", () => {
-      this.go(i);
-      this.open();
-    });
     return row;
   }
 
   /** How many failures have one cause; a click shows them, or folds them again. */
   unfolder(cause, count, trial_id) {
     const isOpen = this.query.unfolded.includes(cause);
-    const more = make("span", "tpb-badge tpb-alike", `×${count} ${isOpen ? "▾" : "▸"}`, { title: isOpen ? "fold (Space)" : "show all of this cause (Space)" });
-    more.addEventListener("click", (event) => {
+    const click = (event) => {
       event.stopPropagation();
       this.unfold(cause, trial_id);
-    });
-    return more;
+    };
+    return make("span", "tpb-badge tpb-alike", `×${count} ${isOpen ? "▾" : "▸"}`, { title: isOpen ? "fold (Space)" : "show all of this cause (Space)", click });
   }
 
   unfold(cause, trial_id) {
@@ -506,8 +472,6 @@ class Browser {
     const isOther = this.opened !== message.trial_id;
     this.opened = message.trial_id;
     this.root.classList.add("tpb-open");
-    const facts = make("dl", "tpb-facts");
-    for (const [name, text] of message.facts) facts.append(make("dt", "", name), make("dd", "", text, scrolled(text)));
     const view = make("div");
     this.remarks = make("div");
     const why = make("p", "tpb-why", message.sentence || "", { "aria-live": "polite" });
@@ -516,7 +480,7 @@ class Browser {
     const bar = this.copies(message.copies);
     // The workbench has a sentence of its own, which follows what is changed.
     const parts = message.bench ? [bar, this.next, view] : [why, bar, conversation(message.asked), view, this.next];
-    this.detail.replaceChildren(...parts, facts, this.remarks);
+    this.detail.replaceChildren(...parts, facts(message.facts), this.remarks);
     if (isOther) this.detail.scrollTop = 0;
     this.drawRemarks(message);
     this.live.textContent = `trial ${message.trial_id} is open`;
@@ -537,34 +501,24 @@ class Browser {
 
   drawNext({ trial_id, steps }) {
     if (trial_id !== this.opened) return;
-    for (const { words, values } of steps) {
-      const button = make("button", "tpb-button", words, { type: "button" });
-      button.addEventListener("click", () => this.toggleBench(values));
-      this.next.append(button);
-    }
+    this.next.append(...steps.map(({ words, values }) => button(words, () => this.toggleBench(values))));
   }
 
   copies(texts) {
-    const bar = make("div", "tpb-bar");
-    const edit = make("button", "tpb-button", "workbench (w)", { type: "button", "aria-pressed": `${this.benching}` });
-    edit.addEventListener("click", () => this.toggleBench());
-    bar.append(edit);
-    for (const [name, text] of Object.entries(texts)) {
-      const button = make("button", "tpb-button", `copy ${name.replace("as_", "as ")}`, { type: "button" });
-      button.addEventListener("click", async () => {
-        try {
-          await navigator.clipboard.writeText(text);
-          this.status.textContent = "copied";
-        } catch {
-          // Without a clipboard the text is shown, to be copied by hand.
-          const box = make("textarea", "", undefined, { readonly: "", "aria-label": name });
-          box.value = text;
-          bar.append(box);
-          box.select();
-        }
-      });
-      bar.append(button);
-    }
+    const copy = async (name, text) => {
+      try {
+        await navigator.clipboard.writeText(text);
+        this.status.textContent = "copied";
+      } catch {
+        // Without a clipboard the text is shown, to be copied by hand.
+        const box = make("textarea", "", undefined, { readonly: "", "aria-label": name });
+        box.value = text;
+        bar.append(box);
+        box.select();
+      }
+    };
+    const buttons = Object.entries(texts).map(([name, text]) => button(`copy ${name.replace("as_", "as ")}`, () => copy(name, text)));
+    const bar = make("div", "tpb-bar", [button("workbench (w)", () => this.toggleBench(), { "aria-pressed": `${this.benching}` }), ...buttons]);
     return bar;
   }
 
@@ -572,17 +526,13 @@ class Browser {
     if (!this.first.outcomes.length) return;
     const note = make("textarea", "", undefined, { "aria-label": "note", placeholder: "a note on this trial" });
     note.value = remarks.note;
-    const keep = make("button", "tpb-button", "keep note", { type: "button" });
-    keep.addEventListener("click", () => this.ask({ kind: "note", trial_id, text: note.value }));
+    const keep = button("keep note", () => this.ask({ kind: "note", trial_id, text: note.value }));
     const [field, box] = select("outcome by hand", this.first.outcomes, () => {}, "as scored");
     box.value = remarks.outcome;
     const why = make("input", "", undefined, { type: "text", "aria-label": "why", placeholder: "why" });
     why.value = remarks.why;
-    const set = make("button", "tpb-button", "set outcome", { type: "button" });
-    set.addEventListener("click", () => this.ask({ kind: "override", trial_id, outcome: box.value, why: why.value }));
-    const bar = make("div", "tpb-bar");
-    bar.append(keep, field, why, set);
-    this.remarks.replaceChildren(note, bar);
+    const set = button("set outcome", () => this.ask({ kind: "override", trial_id, outcome: box.value, why: why.value }));
+    this.remarks.replaceChildren(note, make("div", "tpb-bar", [keep, field, why, set]));
     const i = this.lines.findIndex((line) => line.trial_id === trial_id);
     if (i >= 0 && this.lines[i].note + this.lines[i].override !== remarks.note + remarks.outcome) {
       this.lines[i] = { ...this.lines[i], note: remarks.note, override: remarks.outcome };
@@ -635,20 +585,14 @@ function scrolled(text) {
 
 /** The messages that were answered, the last one in full sight. */
 function conversation(messages) {
-  const box = make("div", "tpb-asked", undefined, { role: "group", "aria-label": "Conversation" });
   const said = ([role, text]) => {
-    const part = make("div", `tpb-said tpb-${["user", "assistant", "tool"].includes(role) ? role : "system"}`);
-    part.append(make("b", "", role), make("div", "", text, scrolled(text)));
-    return part;
+    const look = ["user", "assistant", "tool"].includes(role) ? role : "system";
+    return make("div", `tpb-said tpb-${look}`, [make("b", "", role), make("div", "", text, scrolled(text))]);
   };
   const earlier = messages.slice(0, -1);
-  if (earlier.length) {
-    const fold = make("details");
-    fold.append(make("summary", "tpb-soft", earlier.length === 1 ? "1 message before" : `${earlier.length} messages before`), ...earlier.map(said));
-    box.append(fold);
-  }
-  box.append(...messages.slice(-1).map(said));
-  return box;
+  const title = earlier.length === 1 ? "1 message before" : `${earlier.length} messages before`;
+  const fold = earlier.length ? [make("details", "", [make("summary", "tpb-soft", title), ...earlier.map(said)])] : [];
+  return make("div", "tpb-asked", [...fold, ...messages.slice(-1).map(said)], { role: "group", "aria-label": "Conversation" });
 }
 
 export function mountBrowser(root, first, options) {
@@ -666,11 +610,10 @@ function render({ model, el, place }) {
   // The static view is for readers without a kernel.
   for (const element of document.querySelectorAll(`[data-toolparse-static="${first.uid}"]`)) element.hidden = true;
   const browser = mountBrowser(el, first, { send: (message) => model.send(message), loadView, place });
-  const onMessage = (message) => browser.onMessage(message);
-  model.on("msg:custom", onMessage);
+  const stop = listen(model, { "msg:custom": (message) => browser.onMessage(message) });
   return () => {
     browser.gone();
-    model.off("msg:custom", onMessage);
+    stop();
   };
 }
 

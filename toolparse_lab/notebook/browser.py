@@ -28,12 +28,12 @@ from .bench import (
     setups_of,
     verdict_sentence,
 )
+from .page import front, show_html, source, static_id
 from .payload import payload_of
 
 if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
 
-_HERE = Path(__file__).parent
 STATIC_LINES = 100  # failures that the view without a kernel shows
 _OUTCOMES = [name for name in OUTCOMES if name not in ("provider_error", "ungraded")]
 
@@ -51,8 +51,8 @@ class Browser(anywidget.AnyWidget):
     that is open, '' for none. The workbench can take the parse view's place.
     """
 
-    _esm = _HERE / "browser.js"
-    _css = (_HERE / "browser.css").read_text("utf-8") + bench_style()
+    _esm = front("browser.js")
+    _css = source("browser.css") + bench_style()
     _first = traitlets.Dict().tag(sync=True)
     _view_source = traitlets.Unicode("").tag(sync=True)
     trial_id = traitlets.Unicode("").tag(sync=True)
@@ -270,16 +270,7 @@ class Browser(anywidget.AnyWidget):
         return target
 
     def _ipython_display_(self) -> None:
-        # The static view is an output of its own, which the live widget hides: a notebook that is
-        # opened again without a kernel shows it.
-        from IPython.display import display  # only a notebook asks for it
-
-        static = {"text/html": self.static_html(), "text/plain": repr(self)}
-        display(static, raw=True)  # type: ignore[no-untyped-call]
-        bundle = super()._repr_mimebundle_()
-        if bundle is not None:
-            views, metadata = bundle
-            display(views, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
+        show_html(static_id(), repr(self), self.static_html(), super()._repr_mimebundle_())
 
     def __repr__(self) -> str:
         return f"Browser({_summary(len(self._rows.frame), int(self._rows.failed.sum()))})"

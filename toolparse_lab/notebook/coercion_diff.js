@@ -1,37 +1,16 @@
 // Two readings of one text. Text only ever goes in through textContent; nothing here talks to a network.
 
-function make(tag, className, text, attributes = {}) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  if (text !== undefined) element.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
-}
-
 // One column of a reading: a line for each change, or for its value where nothing was changed.
 function cell(side, column) {
-  const td = make("td");
-  if (!side.changes.length) {
-    if (column === "after") td.append(make("span", "tpd-value", side.value));
-    return td;
-  }
-  for (const change of side.changes) {
-    const line = make("div");
-    if (column === "loss") {
-      const [look, word] = change.lossless ? ["tp-good", "lossless"] : ["tp-bad", "lossy"];
-      line.append(make("span", `tp-badge ${look}`, word));
-    } else if (column === "rule") {
-      line.append(make("span", "tpd-rule", change.rule, { title: change.sentence }));
-    } else {
-      line.append(make("span", `tpd-${column}`, change[column]));
-    }
-    td.append(line);
-  }
-  return td;
+  if (!side.changes.length) return make("td", "", column === "after" ? [make("span", "tpd-value", side.value)] : []);
+  const said = (change) => {
+    if (column === "loss") return change.lossless ? make("span", "tp-badge tp-good", "lossless") : make("span", "tp-badge tp-bad", "lossy");
+    return make("span", `tpd-${column}`, change[column], column === "rule" ? { title: change.sentence } : {});
+  };
+  return make("td", "", side.changes.map((change) => make("div", "", [said(change)])));
 }
 
 export function mount(root, payload, { pinned = 0, onPin = () => {} } = {}) {
-  const view = make("div", "tp tpd");
   const head = make("div", "tp-head");
   payload.names.forEach((name, i) => {
     if (i) head.append(make("span", "tp-facts", "→"));
@@ -40,60 +19,40 @@ export function mount(root, payload, { pinned = 0, onPin = () => {} } = {}) {
   const differing = payload.rows.filter((row) => row.differs).length;
   head.append(make("span", "tp-facts", `${differing} of ${payload.rows.length} rows end with another value`));
 
-  const text = make("div", "tp-text", undefined, { tabindex: "0", role: "region", "aria-label": "raw text" });
+  const hearers = (number, fromText) => ({ mouseenter: () => point(number), mouseleave: () => point(0), click: () => pin(number, fromText) });
   const marks = [];
-  for (const [piece, numbers] of payload.pieces) {
-    const span = make("span", numbers.length ? "tpd-mark" : "", piece);
-    if (numbers.length) {
-      const number = numbers[numbers.length - 1];
-      marks.push([span, numbers]);
-      span.addEventListener("mouseenter", () => point(number));
-      span.addEventListener("mouseleave", () => point(0));
-      span.addEventListener("click", () => pin(number, true));
-    }
-    text.append(span);
-  }
+  const spans = payload.pieces.map(([piece, numbers]) => {
+    if (!numbers.length) return make("span", "", piece);
+    const span = make("span", "tpd-mark", piece, hearers(numbers[numbers.length - 1], true));
+    marks.push([span, numbers]);
+    return span;
+  });
+  const text = make("div", "tp-text", spans, { tabindex: "0", role: "region", "aria-label": "raw text" });
 
-  const table = make("table", "tpd-table");
-  const titles = make("tr");
-  titles.append(make("th", "", "row"), make("th", "", "argument"));
+  const titles = make("tr", "", [make("th", "", "row"), make("th", "", "argument")]);
   for (const name of payload.names) {
     for (const [i, word] of ["before", "after", "rule", "loss"].entries()) {
       titles.append(make("th", i ? "" : "tpd-first", i ? word : `${name}: ${word}`));
     }
   }
-  const top = make("thead");
-  top.append(titles);
-  const body = make("tbody");
   const lines = new Map();
   for (const row of payload.rows) {
-    const tr = make("tr", row.differs ? "tpd-differs" : "");
     const chooser = make("button", "tpd-number", `${row.number}${row.differs ? " ≠" : ""}`, {
       type: "button",
       title: row.place,
       "aria-pressed": "false",
       "aria-label": `row ${row.number}, ${row.argument}, ${row.place}`,
+      focus: () => point(row.number),
+      blur: () => point(0),
     });
-    const first = make("td");
-    first.append(chooser);
-    tr.append(first, make("td", "tpd-argument", row.argument));
-    for (const side of row.sides) {
-      for (const column of ["before", "after", "rule", "loss"]) tr.append(cell(side, column));
-    }
-    tr.addEventListener("mouseenter", () => point(row.number));
-    tr.addEventListener("mouseleave", () => point(0));
-    tr.addEventListener("click", () => pin(row.number, false));
-    chooser.addEventListener("focus", () => point(row.number));
-    chooser.addEventListener("blur", () => point(0));
-    lines.set(row.number, [tr, chooser]);
-    body.append(tr);
+    const cells = row.sides.flatMap((side) => ["before", "after", "rule", "loss"].map((column) => cell(side, column)));
+    const parts = [make("td", "", [chooser]), make("td", "tpd-argument", row.argument), ...cells];
+    lines.set(row.number, [make("tr", row.differs ? "tpd-differs" : "", parts, hearers(row.number, false)), chooser]);
   }
-  table.append(top, body);
-  const box = make("div", "tpd-box");
-  box.append(table);
+  const rows = [...lines.values()].map(([tr]) => tr);
+  const box = make("div", "tpd-box", [make("table", "tpd-table", [make("thead", "", [titles]), make("tbody", "", rows)])]);
   if (payload.left_out) box.append(make("p", "tp-facts", `${payload.left_out} more rows`));
-  view.append(head, text, box);
-  root.replaceChildren(view);
+  root.replaceChildren(make("div", "tp tpd", [head, text, box]));
 
   let pointed = 0;
   let chosen = pinned;
@@ -146,14 +105,8 @@ function render({ model, el }) {
       },
     });
   };
-  const follow = () => view.show(model.get("pinned"));
   draw();
-  model.on("change:_payload", draw);
-  model.on("change:pinned", follow);
-  return () => {
-    model.off("change:_payload", draw);
-    model.off("change:pinned", follow);
-  };
+  return listen(model, { "change:_payload": draw, "change:pinned": () => view.show(model.get("pinned")) });
 }
 
 export default { render };

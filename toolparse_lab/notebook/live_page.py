@@ -200,14 +200,11 @@ class _Page(_Handler):
             self.set_cookie(self.key, self.token, httponly=True, samesite="Strict", path="/")
             # The token leaves the address, and with it the history.
             return self.redirect(self.request.path)
-        if run_id is None and (run := self.views.subject.get("run")) and not self._alone:
+        subject = self.views.subject
+        if run_id is None and (run := subject.get("run")) and subject.get("trial") is None:
             return self.redirect(f"/run/{run}")
         self.finish(_PAGE.format(scheme=escape(_SCHEMES[self.theme])))
         return None
-
-    @property
-    def _alone(self) -> bool:
-        return self.views.subject.get("trial") is not None
 
 
 class _First(_Handler):

@@ -39,7 +39,7 @@ def export_html(result: ParseResult, path: str | Path, *, title: str = "Parse vi
     payload = payload_of(checked(result))
     html = render_result(result)
     css = source("parse_view.css")
-    return write_view(path, title, payload, html, source("parse_view.js"), css)
+    return write_view(path, title, payload, html, front("parse_view.js"), css)
 
 
 def write_view(
@@ -74,6 +74,11 @@ def write_view(
 def source(name: str) -> str:
     """Return a file of a front end, by its path in this folder."""
     return files(__package__).joinpath(name).read_text("utf-8")
+
+
+def front(name: str) -> str:
+    """Return the module of a front end, what all of them share first."""
+    return source("dom.js") + source(name)
 
 
 def static_id() -> str:

@@ -34,16 +34,14 @@ const LEGEND = [
   ["markup", "markup"],
 ];
 
-function make(tag, className, text, attributes = {}) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  if (text !== undefined) element.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
-}
-
 function counted(n, noun) {
   return `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+}
+
+/** Keys and what each does. */
+function keyLine(className, keys) {
+  const words = keys.flatMap(([key, word]) => [make("kbd", "tp-key", key), make("span", "", word)]);
+  return make("div", className, words, { "aria-hidden": "true" });
 }
 
 function placed(start, end) {
@@ -63,11 +61,21 @@ class View {
     this.matches = [];
     this.link();
     // Lab would take 1–4, the arrows and Escape for itself without the attribute.
-    this.root = make("div", "tp", undefined, { "data-lm-suppress-shortcuts": "true", role: "region", "aria-label": "Parse view" });
-    this.build();
+    this.root = make("div", "tp", undefined, {
+      "data-lm-suppress-shortcuts": "true",
+      role: "region",
+      "aria-label": "Parse view",
+      keydown: (event) => this.onKey(event),
+    });
+    this.root.append(
+      this.header(),
+      ...payload.notes.map((note) => make("p", "tp-note", note)),
+      make("div", "tp-panes", [this.textPane(), this.treePane()]),
+      this.changePane(),
+      this.footer(),
+    );
     root.replaceChildren(this.root);
     this.setStage(stage, false);
-    this.root.addEventListener("keydown", (event) => this.onKey(event));
   }
 
   /** Which entities light together: a change with the arguments it changed, a container with what it holds. */
@@ -91,90 +99,73 @@ class View {
     return ids;
   }
 
-  build() {
-    this.root.append(this.header());
-    for (const note of this.payload.notes) this.root.append(make("p", "tp-note", note));
-    const panes = make("div", "tp-panes");
-    panes.append(this.textPane(), this.treePane());
-    this.root.append(panes, this.changePane(), this.footer());
-  }
-
   header() {
     const { payload } = this;
-    const head = make("div", "tp-head");
-    head.append(
-      verdictBadge(payload.verdict),
-      make("span", "tp-badge tp-plain", payload.protocol, { title: "protocol" }),
-    );
     const facts = [counted(payload.calls, "call")];
     if (payload.calls) facts.push(`${payload.executable} executable`);
     facts.push(counted(payload.characters, "character"), `policy ${payload.policy}`);
-    head.append(make("span", "tp-facts", facts.join(" · ")));
-    if (payload.blame) head.append(make("span", "tp-blame", payload.blame));
     this.search = make("input", "tp-search", undefined, {
       type: "search",
       placeholder: "Search  /",
       "aria-label": "Search arguments and changes",
       autocomplete: "off",
       spellcheck: "false",
+      input: () => this.find(),
     });
-    this.search.addEventListener("input", () => this.find());
     this.found = make("span", "tp-found", "", { role: "status" });
-    const box = make("span", "tp-searchbox");
-    box.append(this.found, this.search);
-    head.append(box);
-    return head;
+    return make("div", "tp-head", [
+      verdictBadge(payload.verdict),
+      make("span", "tp-badge tp-plain", payload.protocol, { title: "protocol" }),
+      make("span", "tp-facts", facts.join(" · ")),
+      ...(payload.blame ? [make("span", "tp-blame", payload.blame)] : []),
+      make("span", "tp-searchbox", [this.found, this.search]),
+    ]);
   }
 
   textPane() {
-    const pane = make("section", "tp-pane", undefined, { "aria-label": "Text" });
-    this.tabs = make("div", "tp-tabs", undefined, { role: "tablist", "aria-label": "Stage" });
-    this.payload.stages.forEach((stage, i) => {
-      const tab = make("button", "tp-tab", undefined, {
-        type: "button",
+    const tabs = this.payload.stages.map((stage, i) =>
+      makeButton("tp-tab", [make("kbd", "tp-key", String(i + 1), { "aria-hidden": "true" }), STAGE_NAMES[stage.id]], () => this.setStage(stage.id), {
         role: "tab",
         id: `${this.uid}-tab-${stage.id}`,
         "aria-controls": `${this.uid}-text`,
         title: `key ${i + 1}`,
-      });
-      tab.append(make("kbd", "tp-key", String(i + 1), { "aria-hidden": "true" }), STAGE_NAMES[stage.id]);
-      tab.addEventListener("click", () => this.setStage(stage.id));
-      this.tabs.append(tab);
-    });
-    this.text = make("div", "tp-text", undefined, { role: "tabpanel", id: `${this.uid}-text`, tabindex: "0" });
-    this.text.addEventListener("pointerover", (event) => this.show(this.idAt(event.target)));
-    this.text.addEventListener("pointerleave", () => this.show(this.pinned));
-    this.text.addEventListener("focusin", (event) => this.show(this.idAt(event.target)));
-    this.text.addEventListener("click", (event) => this.pin(this.idAt(event.target)));
+      }),
+    );
+    this.tabs = make("div", "tp-tabs", tabs, { role: "tablist", "aria-label": "Stage" });
+    this.text = make("div", "tp-text", undefined, { role: "tabpanel", id: `${this.uid}-text`, tabindex: "0", ...this.hearers((target) => this.idAt(target)) });
     this.legend = make("div", "tp-legend");
-    pane.append(this.tabs, this.text, this.legend);
-    return pane;
+    return make("section", "tp-pane", [this.tabs, this.text, this.legend], { "aria-label": "Text" });
+  }
+
+  /** The events by which a pane shows and pins what they are on; idAt says what that is, null for nothing new. */
+  hearers(idAt) {
+    const heard = (act) => (event) => {
+      const id = idAt(event.target);
+      if (id !== null) act(id);
+    };
+    const show = heard((id) => this.show(id));
+    return { pointerover: show, focusin: show, click: heard((id) => this.pin(id)), pointerleave: () => this.show(this.pinned) };
+  }
+
+  /** The hearers of a pane whose entries are of one class. */
+  hearersOf(selector) {
+    return this.hearers((target) => {
+      const entry = target.closest(selector);
+      return entry && Number(entry.dataset.id);
+    });
   }
 
   treePane() {
-    const pane = make("section", "tp-pane", undefined, { "aria-label": "Arguments" });
     const title = make("div", "tp-title", "Calls and arguments", { id: `${this.uid}-tree` });
-    this.tree = make("div", "tp-tree", undefined, { role: "tree", "aria-labelledby": `${this.uid}-tree` });
     this.rows = this.payload.nodes.map((node, id) => this.row(node, id));
-    this.tree.append(...this.rows);
-    if (!this.rows.length) {
-      this.tree.removeAttribute("role");
-      this.tree.append(make("p", "tp-note", this.payload.why));
-    }
-    if (this.rows.length) this.rows[0].tabIndex = 0;
-    for (const [type, act] of [
-      ["pointerover", (id) => this.show(id)],
-      ["focusin", (id) => this.show(id)],
-      ["click", (id) => this.pin(id)],
-    ]) {
-      this.tree.addEventListener(type, (event) => {
-        const row = event.target.closest(".tp-row");
-        if (row) act(Number(row.dataset.id));
-      });
-    }
-    this.tree.addEventListener("pointerleave", () => this.show(this.pinned));
-    pane.append(title, this.tree);
-    return pane;
+    const some = this.rows.length > 0;
+    if (some) this.rows[0].tabIndex = 0;
+    this.tree = make("div", "tp-tree", some ? this.rows : [make("p", "tp-note", this.payload.why)], {
+      ...(some ? { role: "tree" } : {}),
+      "aria-labelledby": `${this.uid}-tree`,
+      ...this.hearersOf(".tp-row"),
+    });
+    return make("section", "tp-pane", [title, this.tree], { "aria-label": "Arguments" });
   }
 
   row(node, id) {
@@ -204,33 +195,16 @@ class View {
   }
 
   changePane() {
-    const pane = make("section", "tp-pane tp-notes", undefined, { "aria-label": "Repairs, coercions and problems" });
-    const { changes } = this.payload;
+    this.cards = this.payload.changes.map((change, i) => this.card(change, this.firstChange + i));
+    this.list = make("ul", "tp-changes", this.cards, this.hearersOf(".tp-card"));
+    const none = this.payload.calls ? "Nothing was changed and nothing is wrong: the arguments are as found." : "There is no call to change.";
     const title = make("div", "tp-title", "Repairs, coercions, problems");
-    pane.append(title);
-    if (!changes.length) pane.append(make("p", "tp-note", this.payload.calls ? "Nothing was changed and nothing is wrong: the arguments are as found." : "There is no call to change."));
-    this.list = make("ul", "tp-changes");
-    this.cards = changes.map((change, i) => this.card(change, this.firstChange + i));
-    this.list.append(...this.cards);
-    for (const [type, act] of [
-      ["pointerover", (id) => this.show(id)],
-      ["focusin", (id) => this.show(id)],
-      ["click", (id) => this.pin(id)],
-    ]) {
-      this.list.addEventListener(type, (event) => {
-        const card = event.target.closest(".tp-card");
-        if (card) act(Number(card.dataset.id));
-      });
-    }
-    this.list.addEventListener("pointerleave", () => this.show(this.pinned));
-    if (changes.length) pane.append(this.list);
-    return pane;
+    const body = this.cards.length ? this.list : make("p", "tp-note", none);
+    return make("section", "tp-pane tp-notes", [title, body], { "aria-label": "Repairs, coercions and problems" });
   }
 
   card(change, id) {
-    const item = make("li", "tp-item");
-    const card = make("button", "tp-card", undefined, { type: "button", "data-id": String(id), "aria-pressed": "false" });
-    card.append(make("span", `tp-letter tp-${change.kind}`, CHANGE_SIGNS[change.kind], { title: change.kind }));
+    const letter = make("span", `tp-letter tp-${change.kind}`, CHANGE_SIGNS[change.kind], { title: change.kind });
     const what = make("span", "tp-what");
     if (change.message !== undefined) {
       what.append(make("span", "", change.message));
@@ -241,27 +215,20 @@ class View {
       if (change.after) what.append(make("ins", "tp-after", change.after));
       if (change.kind === "repair" && !change.after) what.append(make("span", "tp-dim", "dropped"));
     }
-    const why = make("span", "tp-why");
-    why.append(make("span", "tp-rule", change.rule));
+    const why = make("span", "tp-why", [make("span", "tp-rule", change.rule)]);
     if (change.message === undefined) {
       why.append(make("span", `tp-loss ${change.lossless ? "tp-good" : "tp-bad"}`, change.lossless ? "lossless" : "lossy"));
     }
     if (change.sentence) why.append(make("span", "tp-dim", change.sentence));
     const where = [change.path, change.start >= 0 ? placed(change.start, change.end) : ""].filter(Boolean).join(" · ");
-    card.append(what, why, make("span", "tp-where", where));
-    item.append(card);
-    return item;
+    const parts = [letter, what, why, make("span", "tp-where", where)];
+    return make("li", "tp-item", [make("button", "tp-card", parts, { type: "button", "data-id": String(id), "aria-pressed": "false" })]);
   }
 
   footer() {
-    const foot = make("div", "tp-foot");
     this.live = make("div", "tp-live", "", { role: "status", "aria-live": "polite" });
-    const keys = make("div", "tp-keys", undefined, { "aria-hidden": "true" });
-    for (const [key, word] of [["↑ ↓", "move"], ["Enter", "pin"], ["1–4", "stage"], ["/", "search"], ["Esc", "clear"]]) {
-      keys.append(make("kbd", "tp-key", key), make("span", "", word));
-    }
-    foot.append(this.live, keys);
-    return foot;
+    const keys = keyLine("tp-keys", [["↑ ↓", "move"], ["Enter", "pin"], ["1–4", "stage"], ["/", "search"], ["Esc", "clear"]]);
+    return make("div", "tp-foot", [this.live, keys]);
   }
 
   /** The sentence for the live region and for labels. */
@@ -360,13 +327,8 @@ class View {
     if (!stage.text) fragment.append(make("span", "tp-dim", stage.id === "raw" ? "The text is empty." : "No call, so there is nothing to show."));
     this.text.replaceChildren(fragment);
     this.text.scrollTop = 0;
-    this.legend.replaceChildren();
-    for (const [kind, word] of LEGEND) {
-      if (!seen.has(kind)) continue;
-      const sample = make("span", `tp-run tp-k-${kind}`, word);
-      sample.dataset.inner = kind;
-      this.legend.append(sample);
-    }
+    const shown = LEGEND.filter(([kind]) => seen.has(kind));
+    this.legend.replaceChildren(...shown.map(([kind, word]) => make("span", `tp-run tp-k-${kind}`, word, { "data-inner": kind })));
   }
 
   idAt(target) {
@@ -405,10 +367,7 @@ class View {
         }
       }
     }
-    for (const entity of linked) {
-      const element = entity < this.firstChange ? this.rows[entity] : this.cards[entity - this.firstChange]?.firstChild;
-      element?.classList.add("tp-lit");
-    }
+    for (const entity of linked) this.entry(entity)?.classList.add("tp-lit");
     if (first && !this.text.matches(":hover")) this.reveal(this.text, first);
     if (id < this.firstChange && !this.tree.matches(":hover")) this.reveal(this.tree, this.rows[id]);
   }
@@ -430,16 +389,20 @@ class View {
     this.onPin(node ? node.path : "");
   }
 
+  /** The row or the card of an entity. */
+  entry(id) {
+    return id < this.firstChange ? this.rows[id] : this.cards[id - this.firstChange]?.firstChild;
+  }
+
   setPinned(id) {
     this.pinned = id;
-    for (const element of this.root.querySelectorAll(".tp-pinned")) {
-      element.classList.remove("tp-pinned");
-      element.setAttribute(element.hasAttribute("aria-selected") ? "aria-selected" : "aria-pressed", "false");
-    }
+    const mark = (element, on) => {
+      element.classList.toggle("tp-pinned", on);
+      element.setAttribute(element.hasAttribute("aria-selected") ? "aria-selected" : "aria-pressed", String(on));
+    };
+    for (const element of this.root.querySelectorAll(".tp-pinned")) mark(element, false);
     if (id >= 0) {
-      const element = id < this.firstChange ? this.rows[id] : this.cards[id - this.firstChange].firstChild;
-      element.classList.add("tp-pinned");
-      element.setAttribute(element.hasAttribute("aria-selected") ? "aria-selected" : "aria-pressed", "true");
+      mark(this.entry(id), true);
       for (const m of this.idMarks.get(id) ?? []) {
         const run = this.markRuns[m][0];
         run?.classList.add("tp-pinned");
@@ -511,40 +474,31 @@ class View {
     }
     const stage = this.payload.stages[Number(key) - 1];
     if (this.digits && /^[1-9]$/.test(key) && stage) {
-      const inText = this.text.contains(event.target);
+      const wasInText = this.text.contains(event.target);
       this.setStage(stage.id);
-      if (inText) this.text.focus({ preventScroll: true });
+      if (wasInText) this.text.focus({ preventScroll: true });
       return done();
     }
     const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[key];
     const edge = { Home: 0, End: -1 }[key];
-    if (event.target.getAttribute?.("role") === "tab") {
-      if (step !== undefined || edge !== undefined) {
-        this.move([...this.tabs.children], event.target, step, edge).click();
+    const moves = step !== undefined || edge !== undefined;
+    const { target } = event;
+    if (target.getAttribute?.("role") === "tab") {
+      if (moves) {
+        this.move([...this.tabs.children], target, step, edge).click();
         done();
       }
       return undefined;
     }
-    if (this.tree.contains(event.target)) {
-      if (key === "Enter" || key === " ") {
-        this.pin(Number(event.target.dataset.id));
-        return done();
-      }
-      if (step !== undefined || edge !== undefined) {
-        this.move(this.rows, event.target, step, edge);
-        return done();
-      }
-    } else if (this.text.contains(event.target)) {
-      if ((key === "Enter" || key === " ") && event.target.dataset.id) {
-        this.pin(Number(event.target.dataset.id));
-        return done();
-      }
-      if ((step !== undefined || edge !== undefined) && this.stops.length) {
-        this.move(this.stops, event.target, step, edge);
-        return done();
-      }
-    } else if (this.list?.contains(event.target) && (step !== undefined || edge !== undefined)) {
-      this.move(this.cards.map((item) => item.firstChild), event.target, step, edge);
+    // A card of the list is a button, which takes Enter and Space by itself.
+    const inText = this.text.contains(target);
+    if ((key === "Enter" || key === " ") && (inText || this.tree.contains(target)) && target.dataset.id) {
+      this.pin(Number(target.dataset.id));
+      return done();
+    }
+    const elements = inText ? this.stops : this.tree.contains(target) ? this.rows : this.list.contains(target) ? this.cards.map((item) => item.firstChild) : [];
+    if (moves && elements.length) {
+      this.move(elements, target, step, edge);
       return done();
     }
     return undefined;
@@ -573,34 +527,23 @@ export function mount(root, payload, options) {
 
 function render({ model, el }) {
   let view;
+  const keep = (name) => (value) => {
+    model.set(name, value);
+    model.save_changes();
+  };
   const draw = () => {
-    view = mount(el, model.get("_payload"), {
-      stage: model.get("stage"),
-      onStage: (stage) => {
-        model.set("stage", stage);
-        model.save_changes();
-      },
-      onPin: (path) => {
-        model.set("pinned", path);
-        model.save_changes();
-      },
-    });
+    view = mount(el, model.get("_payload"), { stage: model.get("stage"), onStage: keep("stage"), onPin: keep("pinned") });
     view.pinPath(model.get("pinned"));
   };
   const onStage = () => {
     if (model.get("stage") !== view.stage) view.setStage(model.get("stage"), false);
   };
-  const onPinned = () => view.pinPath(model.get("pinned"));
   draw();
   const still = document.getElementById(model.get("_static"));
   if (still) still.hidden = true;
-  model.on("change:_payload", draw);
-  model.on("change:stage", onStage);
-  model.on("change:pinned", onPinned);
+  const stop = listen(model, { "change:_payload": draw, "change:stage": onStage, "change:pinned": () => view.pinPath(model.get("pinned")) });
   return () => {
-    model.off("change:_payload", draw);
-    model.off("change:stage", onStage);
-    model.off("change:pinned", onPinned);
+    stop();
     if (still) still.hidden = false;
   };
 }

@@ -17,7 +17,7 @@ from ..views.cells import MAX_VALUE
 from ..views.rows import place, protocol_words
 from ..views.show import shorten, visible
 from ..views.side_by_side import MAX_ROWS, Side, pieces_of, side_rows
-from .page import checked, export_html, show_html, source, static_id, write_view
+from .page import checked, export_html, front, show_html, source, static_id, write_view
 from .payload import payload_of
 
 STAGES = ("raw", "repaired", "decoded", "coerced")
@@ -55,8 +55,8 @@ class ParseView(_View):
     not a ParseResult.
     """
 
-    _esm = Path(__file__).parent / "parse_view.js"
-    _css = Path(__file__).parent / "parse_view.css"
+    _esm = front("parse_view.js")
+    _css = source("parse_view.css")
     stage = traitlets.Enum(STAGES, default_value="raw").tag(sync=True)
     pinned = traitlets.Unicode("").tag(sync=True)
 
@@ -108,7 +108,7 @@ class CoercionDiff(_View):
     '/a'
     """
 
-    _esm = Path(__file__).parent / "coercion_diff.js"
+    _esm = front("coercion_diff.js")
     # The colours and fonts of the parse view, then this view's own.
     _css = source("parse_view.css") + source("coercion_diff.css")
     pinned = traitlets.Int(0).tag(sync=True)
@@ -148,8 +148,7 @@ class CoercionDiff(_View):
 
     def export_html(self, path: str | Path, *, title: str = "Two readings") -> Path:
         """Write this view to one self-contained HTML file, and return its path."""
-        module = source("coercion_diff.js")
-        return write_view(path, title, self._payload, self.html(), module, self._css)
+        return write_view(path, title, self._payload, self.html(), self._esm, self._css)
 
     def __str__(self) -> str:
         lines = [f"{self._names[0]} against {self._names[1]}, {len(self.rows)} rows"]

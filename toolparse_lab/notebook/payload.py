@@ -22,12 +22,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from ..core.types import Edit, ParseResult, Problem, Span, ToolCall
-from ..core.values import escape_token
 from ..views.marks import LAYERS, Run, marks_of, runs_of, without_middle
 from ..views.rows import (
     Change,
     changes_of,
-    is_lossless,
+    children,
     json_of,
     kind_of,
     problems_of,
@@ -100,11 +99,10 @@ def payload_of(result: ParseResult) -> dict[str, Any]:
     repaired = _repaired(part, raw_marks, edit_ids)
     decoded = _json_stage(part, ids, "source_json")
     coerced = _json_stage(part, ids, "arguments_json")
+    drafts = {"repaired": repaired, "decoded": decoded, "coerced": coerced}
     stages = [
         _stage("raw", result.raw, raw_marks, notes),
-        _stage("repaired", repaired.text, repaired.marks, notes),
-        _stage("decoded", decoded.text, decoded.marks, notes),
-        _stage("coerced", coerced.text, coerced.marks, notes),
+        *(_stage(name, draft.text, draft.marks, notes) for name, draft in drafts.items()),
     ]
     return {
         "version": 1,
@@ -213,7 +211,7 @@ def _nearest(ids: _Ids, call: int, path: str) -> tuple[int, ...]:
     return (ids[call, None],) if (call, None) in ids else ()
 
 
-_EditIds = dict[tuple[int, Span, str], int]
+_EditIds = dict[tuple[int, Span, str], tuple[int, ...]]
 _ProblemIds = dict[tuple[int | None, Span], list[int]]
 
 
@@ -239,41 +237,40 @@ def _changes(
             if source.span is not None:
                 problem_ids.setdefault((entry["call"], source.span), []).append(number)
         elif source.kind == "repair" and source.span is not None:
-            edit_ids[source.call, source.span, source.rule] = number
+            edit_ids[source.call, source.span, source.rule] = (number,)
         if len(out) >= MAX_SPANS:
             notes.append(f"The list shows the first {MAX_SPANS:,} changes and problems.")
             break
     return out, edit_ids, problem_ids
 
 
+def _entry(kind: str, call: int | None, rule: str, about: Change | Problem) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "call": call,
+        "rule": visible(rule),
+        "sentence": sentence_of(rule),
+        "path": _text(about.path, 300),
+        **_place(about.span),
+    }
+
+
 def _change_entry(change: Change, ids: _Ids) -> dict[str, Any]:
     # A repair is of characters, which may belong to any argument or to none.
     nodes = () if change.kind == "repair" else _nearest(ids, change.call, change.path)
-    return {
-        "kind": change.kind,
-        "call": change.call,
-        "rule": visible(change.rule),
-        "sentence": change.sentence,
-        "lossless": is_lossless(change.rule),
+    return _entry(change.kind, change.call, change.rule, change) | {
+        "lossless": change.lossless,
         "before": _text(change.before),
         "after": _text(change.after),
-        "path": _text(change.path, 300),
-        **_place(change.span),
         "nodes": list(nodes),
     }
 
 
 def _problem_entry(call: int | None, problem: Problem, ids: _Ids) -> dict[str, Any]:
-    has_node = call is not None and problem.path
-    return {
-        "kind": problem.severity,
-        "call": call,
-        "rule": visible(problem.code),
-        "sentence": sentence_of(problem.code),
+    nodes = _nearest(ids, call, problem.path) if call is not None and problem.path else ()
+    return _entry(problem.severity, call, problem.code, problem) | {
         "message": _text(problem.message),
-        "path": _text(problem.path, 300),
-        **_place(problem.span),
-        "nodes": list(_nearest(ids, call, problem.path)) if call is not None and has_node else [],
+        "nodes": list(nodes),
     }
 
 
@@ -297,16 +294,11 @@ def _raw_marks(
         elif call is not None and mark.kind in ("name", "opener", "closer"):
             targets = _nearest(ids, call, "")
         elif call is not None and mark.kind == "edit":
-            targets = _edit_target(edit_ids, call, mark.span, mark.rules[0])
+            # The list of changes may leave an edit out.
+            targets = edit_ids.get((call, mark.span, mark.rules[0]), ())
         kind = "coerced" if mark.coerced else mark.kind
         placed.append(_Placed(mark.span, kind, mark.title, targets))
     return placed
-
-
-def _edit_target(edit_ids: _EditIds, call: int, span: Span, rule: str) -> tuple[int, ...]:
-    # The list of changes may leave an edit out.
-    number = edit_ids.get((call, span, rule))
-    return () if number is None else (number,)
 
 
 def _repaired(result: ParseResult, raw_marks: list[_Placed], edit_ids: _EditIds) -> _Draft:
@@ -320,7 +312,7 @@ def _repaired(result: ParseResult, raw_marks: list[_Placed], edit_ids: _EditIds)
     keys: list[int] = []
     sums: list[int] = [0]
     for edit, call in _distinct_edits(result):
-        targets = _edit_target(edit_ids, call, edit.span, edit.rule)
+        targets = edit_ids.get((call, edit.span, edit.rule), ())
         draft.add(result.raw[at : edit.span.start])
         if len(edit.span):
             dropped = draft.add(edit.span.of(result.raw))
@@ -414,21 +406,14 @@ class _Pretty:
         # A container with its brackets, as strings and the nodes inside.
         path, depth, coerced, value = node
         pad = "\n" + "  " * min(depth + 1, 40)
-        items: list[str | _Node] = []
-        if isinstance(value, dict):
-            brackets = "{}"
-            for key, child in value.items():
-                items.append(f"{',' if items else ''}{pad}{json_of(key)}: ")
-                items.append(self._child(f"{path}/{escape_token(key)}", depth, coerced, child))
-        else:
-            brackets = "[]"
-            for i, child in enumerate(value):
-                items.append(f",{pad}" if items else pad)
-                items.append(self._child(f"{path}/{i}", depth, coerced, child))
-        return [brackets[0], *items, f"{pad[: 1 + 2 * min(depth, 40)]}{brackets[1]}"]
-
-    def _child(self, path: str, depth: int, coerced: bool, value: Any) -> _Node:
-        return path, depth + 1, coerced or path in self._changed, value
+        is_object = isinstance(value, dict)
+        first, last = "{}" if is_object else "[]"
+        items: list[str | _Node] = [first]
+        for inside, key, child in children(path, value):
+            head = f"{json_of(key)}: " if is_object else ""
+            items.append(f"{',' if len(items) > 1 else ''}{pad}{head}")
+            items.append((inside, depth + 1, coerced or inside in self._changed, child))
+        return [*items, f"{pad[: 1 + 2 * min(depth, 40)]}{last}"]
 
     def _leaf(self, node: _Node) -> None:
         path, _, coerced, value = node

@@ -9,6 +9,7 @@ small pieces, and `templates` lays them out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from html import escape
 from itertools import groupby, islice
 from typing import Any, TypeAlias
@@ -329,11 +330,10 @@ class _Spans:
     # The runs to come name their marks by their index in `marks`.
     def __init__(self, raw: str, marks: Sequence[Mark]) -> None:
         self._raw = raw
-        self._marks = marks
         self._room = MAX_RUNS
         self._size_left = max(_LEAST_MARKED, _MARKED_A_CHARACTER * len(raw))
-        self._titles: dict[int, str] = {}
-        self._looks: dict[int, tuple[str, str]] = {}
+        self._title = cache(lambda index: escape(marks[index].title))
+        self._look = cache(lambda index: _look_of(marks[index]))
 
     def html_of(self, runs: Sequence[Run], notes: list[str]) -> str:
         """Return the HTML of these neighbouring runs. `notes` takes one where not all of them are
@@ -341,7 +341,8 @@ class _Spans:
         """
         count = 0
         spans = []
-        for outermost, inside in groupby(runs[: self._room], _outermost):
+        fitting = runs[: self._room]
+        for outermost, inside in groupby(fitting, lambda run: run.marks[0] if run.marks else None):
             if self._size_left <= 0:
                 break
             together = list(inside)
@@ -383,27 +384,14 @@ class _Spans:
         # `color: inherit` that undoes that.
         return f'<span class="{classes}" title="{_LINE.join(titles)}" style="{look}">{text}</span>'
 
-    def _title(self, index: int) -> str:
-        title = self._titles.get(index)
-        if title is None:
-            title = self._titles[index] = escape(self._marks[index].title)
-        return title
 
-    def _look(self, index: int) -> tuple[str, str]:
-        look = self._looks.get(index)
-        if look is None:
-            mark = self._marks[index]
-            rules = [RULES[rule].css for rule in mark.rules if rule in RULES]
-            classes = " ".join([f"toolparse-{mark.kind}", *rules])
-            style = style_of(mark)
-            # A place between two characters has to be given a width to be seen at all.
-            if not len(mark.span):
-                style = INSERTION if mark.kind == "edit" else f"{style};padding:0 2px"
-            elif mark.kind == "edit" and mark.label.endswith(" is dropped"):
-                style += DROPPED
-            look = self._looks[index] = (classes, style)
-        return look
-
-
-def _outermost(run: Run) -> int | None:
-    return run.marks[0] if run.marks else None
+def _look_of(mark: Mark) -> tuple[str, str]:
+    # The classes and the style of a mark.
+    rules = [RULES[rule].css for rule in mark.rules if rule in RULES]
+    style = style_of(mark)
+    # A place between two characters has to be given a width to be seen at all.
+    if not len(mark.span):
+        style = INSERTION if mark.kind == "edit" else f"{style};padding:0 2px"
+    elif mark.kind == "edit" and mark.label.endswith(" is dropped"):
+        style += DROPPED
+    return " ".join([f"toolparse-{mark.kind}", *rules]), style

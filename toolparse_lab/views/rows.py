@@ -135,14 +135,14 @@ def rows_of(call: ToolCall) -> Iterator[Row]:
             if own:
                 inherited = (*inherited, *(step.rule for step in own if step.stage == "coerce"))
             # Reversed, because the last one put on the stack is the first to be taken from it.
-            children = reversed(_children(path, value))
-            stack.extend((p, k, depth + 1, child, inherited) for p, k, child in children)
+            inside = reversed(children(path, value))
+            stack.extend((p, k, depth + 1, child, inherited) for p, k, child in inside)
 
 
-def _children(path: str, value: dict[str, Any] | list[Any]) -> list[tuple[str, str, Any]]:
+def children(path: str, value: dict[str, Any] | list[Any]) -> list[tuple[str, str, Any]]:
     """Return (path, key, value) of each value directly inside a container at `path`.
 
-    >>> _children("/x", {"a/b": 1}), _children("", [True])
+    >>> children("/x", {"a/b": 1}), children("", [True])
     ([('/x/a~1b', 'a/b', 1)], [('/0', '0', True)])
     """
     if isinstance(value, dict):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 # Tab and line feed are the layout of the text. A zero-width joiner stays because emoji are
@@ -56,11 +57,7 @@ def visible(text: str) -> str:
     # No hidden character is printable, and Python knows of most texts at once that all theirs are.
     if text.isprintable():
         return text
-    return HIDDEN.sub(_sign_of_match, text)
-
-
-def _sign_of_match(match: re.Match[str]) -> str:
-    return sign(match[0])
+    return HIDDEN.sub(lambda match: sign(match[0]), text)
 
 
 def shorten(text: str, limit: int = 80) -> str:
@@ -80,6 +77,23 @@ def shorten(text: str, limit: int = 80) -> str:
 def one_line(text: str, limit: int = 80) -> str:
     """Visible text for a tooltip or a table cell: no line breaks, shortened."""
     return visible(shorten(text, limit)).replace("\n", "⏎").replace("\t", "⇥")
+
+
+def aligned(rows: Sequence[Sequence[str]], to_the_right: Collection[int]) -> list[str]:
+    """Return a line for each row of cells, in columns; the numbers of those to the right are given.
+
+    >>> aligned([["a", "10"], ["bc", "9"]], {1})
+    ['a   10', 'bc   9']
+    """
+    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = (
+            cell.rjust(sizes[i]) if i in to_the_right else cell.ljust(sizes[i])
+            for i, cell in enumerate(row)
+        )
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,9 +170,14 @@ def render_side_by_side(a: ParseResult, b: ParseResult, names: tuple[str, str] =
     if not rows:
         notes.append(note("The two readings are the same, and neither changed anything."))
     shown = rows[:MAX_ROWS]
+    titles = [text_of(shorten(name, 80)) for name in names]
+    heads: list[tuple[str, int]] = [("row", 5), ("argument", 11)]
+    for title in titles:
+        heads += [(title + ": before", 9), ("after", 9), ("rule", 16), ("loss", 8)]
     return render(
         "views/templates/side_by_side.html",
-        names=[text_of(shorten(name, 80)) for name in names],
+        names=titles,
+        heads=heads,
         protocols=[badge(protocol_words(result), BLUE, title="protocol") for result in (a, b)],
         raw=Markup("").join(_piece(*piece) for piece in pieces_of(a.raw, shown)),
         rows=[

@@ -69,7 +69,11 @@ def _environment() -> Environment:
         def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
             for token in stream:
                 if token.type == "data":
-                    text = _LINE_BREAK.sub(_joint, token.value)
+                    text = _LINE_BREAK.sub(
+                        # See the rules above.
+                        lambda m: " " if m["after"] is None and m["before"] is None else "",
+                        token.value,
+                    )
                     yield Token(token.lineno, token.type, text)
                 else:
                     yield token
@@ -77,8 +81,8 @@ def _environment() -> Environment:
     environment = Environment(
         autoescape=True,
         # Autoescape alone would show no hidden character, and would trust any object that has a
-        # method `__html__`.
-        finalize=_finalized,
+        # method `__html__`. No subclass of Markup is trusted.
+        finalize=lambda value: value if type(value) is Markup else escaped(value),
         undefined=StrictUndefined,
         loader=PackageLoader("toolparse_lab", "."),
         auto_reload=False,  # the files of an installed package do not change
@@ -86,18 +90,6 @@ def _environment() -> Environment:
     )
     environment.globals["counted"] = counted
     return environment
-
-
-def _joint(line_break: re.Match[str]) -> str:
-    # See the rules above.
-    if line_break["after"] is not None or line_break["before"] is not None:
-        return ""
-    return " "
-
-
-def _finalized(value: object) -> Markup:
-    # No subclass of Markup is trusted.
-    return value if type(value) is Markup else escaped(value)
 
 
 @cache

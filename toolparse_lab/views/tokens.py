@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from markupsafe import Markup
 
@@ -11,7 +10,7 @@ from ..core.types import ParseResult
 from ..core.types.tokens import TokenLabel
 from ..core.values.printable import counted
 from .cells import escaped, text_html
-from .show import shorten, visible
+from .show import aligned, shorten, visible
 from .style import MARKS, VERMILLION, tint
 
 MAX_TOKENS = 2_000
@@ -60,19 +59,7 @@ def tokens_text(result: ParseResult) -> list[str]:
                 "" if token.id is None else str(token.id),
             )
         )
-    if len(rows) == 1:
-        return []
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [_joined(row, widths) for row in rows]
-
-
-def _joined(row: Sequence[str], widths: Sequence[int]) -> str:
-    # Numbers to the right.
-    cells = [
-        cell.rjust(width) if i in (0, 4, 5, 6) else cell.ljust(width)
-        for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-    ]
-    return "  ".join(cells).rstrip()
+    return aligned(rows, {0, 4, 5, 6}) if len(rows) > 1 else []
 
 
 def _span(label: TokenLabel) -> Markup:

@@ -17,23 +17,23 @@ from ...parser.laws.check_protocol import check_protocol
 from ...parser.parse import parse, parse_text
 from ...views import render_ansi, render_page
 from ...views.show import visible
-from ..console import put, put_json, read_text, read_tools, say
+from ..console import put, put_json, put_told, read_text, read_tools, say
 from ..options import COLOR, CONFIG, JSON, POLICY, Option, color, settings_of, verb
 
 
 @verb(
     "parse",
     CONFIG,
-    Option("file", help="a file with the model's text, - for standard input, or the text itself"),
-    Option("--protocol", default="auto", help="protocol id (default: auto)"),
-    Option("--tools", metavar="FILE", help="JSON file with the tool definitions"),
+    Option("file", "a file with the model's text, - for standard input, or the text itself"),
+    Option("--protocol PROTOCOL", "protocol id (default: auto)", default="auto"),
+    Option("--tools FILE", "JSON file with the tool definitions"),
     POLICY,
-    Option("--reasoning", default="auto", help="auto, prefilled or none (default: auto)"),
-    Option("--no-repair", action="store_true", help="read strict bodies only"),
-    Option("--no-recover", action="store_true", help="read no calls outside their format"),
-    Option("--json", action="store_true", help="print the whole result as JSON"),
-    Option("--html", metavar="FILE", help="write the parse view as one HTML file"),
-    Option("--shrink", action="store_true", help="print the smallest text that fails alike"),
+    Option("--reasoning REASONING", "auto, prefilled or none (default: auto)", default="auto"),
+    Option("--no-repair", "read strict bodies only"),
+    Option("--no-recover", "read no calls outside their format"),
+    Option("--json", "print the whole result as JSON"),
+    Option("--html FILE", "write the parse view as one HTML file"),
+    Option("--shrink", "print the smallest text that fails alike"),
     COLOR,
     examples=(
         "toolparse parse answer.txt --protocol hermes --tools tools.json",
@@ -58,11 +58,13 @@ def _parse(options: Any) -> int:
         from ...evals.scoring.shrink import shrink  # slow to import
 
         small = shrink(raw, options.protocol, tools, options=allowed)
-        account = {"raw": small.raw, "tools": [tool.to_dict() for tool in small.tools]}
-        if options.json:
-            put_json({**account, "codes": small.codes, "test": small.as_test()})
-        else:
-            put(visible(f"{small}\n\n{small.as_test()}"))
+        account = {
+            "raw": small.raw,
+            "tools": [tool.to_dict() for tool in small.tools],
+            "codes": small.codes,
+            "test": small.as_test(),
+        }
+        put_told(options.json, account, f"{small}\n\n{small.as_test()}")
         return 0
     result = parse(raw, options.protocol, tools, allowed)
     # The page is written first: a full disk is told before anything is printed.
@@ -91,14 +93,14 @@ def _parse(options: Any) -> int:
 
 @verb(
     "protocol",
-    Option("action", choices=("derive",), help="what to do"),
+    Option("action", "what to do", choices=("derive",)),
     Option(
         "file",
-        help="a chat template, a tokenizer_config.json, a chat_template.json, or a model's folder; "
+        "a chat template, a tokenizer_config.json, a chat_template.json, or a model's folder; "
         "- for standard input",
     ),
-    Option("--id", help="the id of the protocol (default: from the template's text)"),
-    Option("--laws", action="store_true", help="try the laws of parsing on the protocol as well"),
+    Option("--id ID", "the id of the protocol (default: from the template's text)"),
+    Option("--laws", "try the laws of parsing on the protocol as well"),
     JSON,
     examples=(
         "toolparse protocol derive chat_template.jinja",
@@ -133,25 +135,20 @@ def _protocol(options: Any) -> int:
 
 @verb(
     "template",
-    Option("action", choices=("check", "replay"), help="what to do"),
+    Option("action", "what to do", choices=("check", "replay")),
     Option(
-        "file",
-        metavar="SOURCE",
-        help="a chat template, a tokenizer_config.json, a chat_template.json, a model's folder, or "
+        "file SOURCE",
+        "a chat template, a tokenizer_config.json, a chat_template.json, a model's folder, or "
         "the address of a llama.cpp server; - for standard input",
     ),
     Option(
-        "conversation",
-        nargs="?",
-        metavar="FILE",
-        help="of replay: JSON of the messages, or of {messages, tools}; what the model drew is the "
+        "conversation [FILE]",
+        "of replay: JSON of the messages, or of {messages, tools}; what the model drew is the "
         "`raw` of an assistant's message",
     ),
-    Option(
-        "--protocol", metavar="ID", help="what reads the calls (default: derived from the template)"
-    ),
-    Option("--strict", action="store_true", help="exit with 1 for limits of the format as well"),
-    Option("--html", metavar="FILE", help="write the findings of check as one HTML file"),
+    Option("--protocol ID", "what reads the calls (default: derived from the template)"),
+    Option("--strict", "exit with 1 for limits of the format as well"),
+    Option("--html FILE", "write the findings of check as one HTML file"),
     JSON,
     examples=(
         "toolparse template check chat_template.jinja",
@@ -175,10 +172,7 @@ def _template_verb(options: Any) -> int:
         page = render_page("What the chat template loses", render_template_report(report))
         replace_file(options.html, [page])
         say(f"wrote {options.html}")
-    if options.json:
-        put_json(report.to_dict())
-    else:
-        put(visible(str(report)))
+    put_told(options.json, report.to_dict(), report)
     return 1 if not report.ok or (options.strict and report.findings) else 0
 
 
@@ -201,10 +195,7 @@ def _replay(options: Any) -> int:
     report = replay_check(
         messages or [], _template(options.file), tools=tools, protocol=options.protocol or "auto"
     )
-    if options.json:
-        put_json(report.to_dict())
-    else:
-        put(visible(str(report)))
+    put_told(options.json, report.to_dict(), report)
     return 0 if report.ok else 1
 
 

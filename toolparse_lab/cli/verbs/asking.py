@@ -18,7 +18,7 @@ from ...runner.exchange.types import PROVIDER_HINTS
 from ...runner.routes import missing_package, unset_keys
 from ...runner.store.recording import export_recording
 from ...views.show import visible
-from ..console import as_flags, put, put_json, records, report_width, say
+from ..console import as_flags, put, put_json, put_told, records, report_width, say
 from ..options import (
     COLUMNS,
     CONFIG,
@@ -28,8 +28,6 @@ from ..options import (
     RUN,
     STORE,
     Option,
-    level_of,
-    names,
     open_lab,
     settings_of,
     verb,
@@ -61,81 +59,50 @@ _PLAN_FILE = "plan.toml"
 _OWN_FLAGS = ("cases", "models", "protocols", "trials", "seed", "stream", "sample", *LIMITS)
 
 CASES = (
-    Option("--cases", metavar="FILE", help="a file of cases, or bfcl"),
+    Option("--cases FILE", "a file of cases, or bfcl"),
     COLUMNS,
+    Option("--skip-bad", "leave out cases that cannot be read, and count them"),
     Option(
-        "--skip-bad",
-        action="store_true",
-        help="leave out cases that cannot be read, and count them",
-    ),
-    Option(
-        "--where",
-        type=level_of,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="only cases of this id, category or member of their metadata; several values with "
+        "--where NAME=VALUE ...",
+        "only cases of this id, category or member of their metadata; several values with "
         "commas; may be repeated",
     ),
-    Option(
-        "--sample",
-        type=int,
-        metavar="N",
-        help="this many of them, shared out over their categories",
-    ),
+    Option("--sample N", "this many of them, shared out over their categories"),
 )
 
 
 ASKING = (
     STORE,
     *LIMIT_OPTIONS,
-    Option("--fresh", action="store_true", help="ask again what is recorded already"),
-    Option("--despite-check", action="store_true", help="run native arms whose check has failed"),
-    Option("--quiet", action="store_true", help="no plan and no progress"),
+    Option("--fresh", "ask again what is recorded already"),
+    Option("--despite-check", "run native arms whose check has failed"),
+    Option("--quiet", "no plan and no progress"),
     POLICY,
     *REPORT,
-    Option("--recording", metavar="FILE", help="write what was answered as a recording (JSONL)"),
+    Option("--recording FILE", "write what was answered as a recording (JSONL)"),
     *GATE,
     JSON,
-)
-
-LIMIT_OPTIONS = (
-    Option("--max-cost", type=float, metavar="USD", help="stop before more is spent"),
-    Option("--max-calls", type=int, metavar="N", help="stop before more calls are made"),
-    Option("--deadline", type=float, metavar="SECONDS", help="stop after this time"),
 )
 
 
 @verb(
     "run",
     CONFIG,
-    Option("plan", nargs="?", metavar="PLAN.toml", help="the plan; flags go before what it says"),
+    Option("plan [PLAN.toml]", "the plan; flags go before what it says"),
     *CASES,
+    Option("--models A,B", "configured models, or litellm model strings"),
+    Option("--protocols A,B", "prompt protocols, such as hermes,morph_xml"),
+    Option("--trials N", "how often each case is asked (default: 1)"),
+    Option("--seed N", "base of the seeds and of the order (default: 0)"),
+    Option("--stream", "stream the answers", default=None),
     Option(
-        "--models", type=names, metavar="A,B", help="configured models, or litellm model strings"
-    ),
-    Option(
-        "--protocols", type=names, metavar="A,B", help="prompt protocols, such as hermes,morph_xml"
-    ),
-    Option("--trials", type=int, metavar="N", help="how often each case is asked (default: 1)"),
-    Option("--seed", type=int, metavar="N", help="base of the seeds and of the order (default: 0)"),
-    Option("--stream", action="store_true", default=None, help="stream the answers"),
-    Option(
-        "--set",
-        type=level_of,
-        action="append",
-        default=[],
-        dest="levels",
-        metavar="NAME=VALUE",
-        help="a factor (several values, with commas, are its levels) or a sampling parameter; may "
+        "--set NAME=VALUE ...",
+        "a factor (several values, with commas, are its levels) or a sampling parameter; may "
         "be repeated",
+        dest="levels",
     ),
-    Option("--replay", metavar="FILE", help="answer from a recording alone: no model is called"),
-    Option(
-        "--dry-run",
-        action="store_true",
-        help="show the plan with its calls and cost, and ask nothing",
-    ),
+    Option("--replay FILE", "answer from a recording alone: no model is called"),
+    Option("--dry-run", "show the plan with its calls and cost, and ask nothing"),
     *ASKING,
     examples=(
         "toolparse run plan.toml --fail-under 0.9",
@@ -205,30 +172,20 @@ def _plan(lab: Lab, options: Any, plan_file: PlanFile, settings: Settings) -> Pl
                 hint = f"toolparse run {_PLAN_FILE}"
             raise BadPlan(f"there are no {name}", hint=hint)
     levels = _levels(options, plan_file, models)
-    # The seed draws the sample as well, so it is settled first.
-    seed = _first(options.seed, plan_file.seed)
+    # A flag goes before the file, also one of 0. The seed draws the sample as well.
+    trials, seed, stream, sample = (
+        getattr(plan_file, name) if getattr(options, name) is None else getattr(options, name)
+        for name in ("trials", "seed", "stream", "sample")
+    )
     subjects = chosen_cases(
         cases,
         {**plan_file.where, **dict(options.where)},
-        _first(options.sample, plan_file.sample),
+        sample,
         seed,
         columns=options.columns or plan_file.columns,
         errors="skip" if options.skip_bad else "raise",
     )
-    return lab.plan(
-        subjects,
-        models,
-        protocols,
-        trials=_first(options.trials, plan_file.trials),
-        seed=seed,
-        stream=_first(options.stream, plan_file.stream),
-        **levels,
-    )
-
-
-def _first(flag: Any, otherwise: Any) -> Any:
-    # 0 and False are values.
-    return otherwise if flag is None else flag
+    return lab.plan(subjects, models, protocols, trials=trials, seed=seed, stream=stream, **levels)
 
 
 def _levels(options: Any, plan_file: PlanFile, models: Mapping[str, Model]) -> dict[str, Any]:
@@ -269,20 +226,11 @@ def _put_plan(plan: Plan, options: Any) -> None:
     if not options.json:
         put(as_flags(str(plan)))
         return
-    input_tokens, output_tokens = plan.tokens
     # The cases themselves are in their file.
     members = {name: value for name, value in plan.to_dict().items() if name != "cases"}
-    put_json(
-        {
-            "cases": len(plan.cases),
-            "calls": plan.calls,
-            "most_calls": plan.most_calls,
-            "input_tokens": input_tokens,
-            "output_tokens": output_tokens,
-            "cost": plan.cost,
-            **members,
-        }
-    )
+    counts = {"cases": len(plan.cases), "calls": plan.calls, "most_calls": plan.most_calls}
+    tokens = dict(zip(("input_tokens", "output_tokens"), plan.tokens, strict=True))
+    put_json({**counts, **tokens, "cost": plan.cost, **members})
 
 
 @verb("retry", CONFIG, RUN, *ASKING, examples=("toolparse retry latest --max-calls 100",))
@@ -299,15 +247,12 @@ def _retry(options: Any) -> int:
         _check_request(opened.plan, options, wanted)
         if not options.quiet:
             total, missing = len(before.plan.items), before.missing
+            told = f": {missing:,} of {total:,} answers are missing and asked for"
             if options.fresh:
-                say(f"run {before.run_id}: all {total:,} questions are asked again")
+                told = f": all {total:,} questions are asked again"
             elif not missing:
-                say(f"run {before.run_id} lacks no answer, so nothing is asked")
-            else:
-                say(
-                    f"run {before.run_id}: {missing:,} of {total:,} answers are missing and asked "
-                    "for"
-                )
+                told = " lacks no answer, so nothing is asked"
+            say(f"run {before.run_id}{told}")
         limits = limits_of(options, PlanFile(), settings)
         return _ask_and_report(lab, lambda: lab.retry(opened, **limits), options, wanted)
 
@@ -316,13 +261,13 @@ def _retry(options: Any) -> int:
     "blame",
     CONFIG,
     RUN,
-    Option("trial", nargs="?", metavar="TRIAL", help="a trial's id (default: all that failed)"),
-    Option("--ask", action="store_true", help="ask again under interventions, at most --budget"),
-    Option("--smallest", action="store_true", help="find the smallest request that fails alike"),
-    Option("--budget", type=int, metavar="N", help="requests a trial (default: 12, or 60)"),
-    Option("--protocol", metavar="ID", help="the text format that the model writes"),
-    Option("--template", metavar="FILE", help="the model's own chat template, for raw completions"),
-    Option("--other", metavar="MODEL", help="another endpoint of the same model"),
+    Option("trial [TRIAL]", "a trial's id (default: all that failed)"),
+    Option("--ask", "ask again under interventions, at most --budget"),
+    Option("--smallest", "find the smallest request that fails alike"),
+    Option("--budget N", "requests a trial (default: 12, or 60)"),
+    Option("--protocol ID", "the text format that the model writes"),
+    Option("--template FILE", "the model's own chat template, for raw completions"),
+    Option("--other MODEL", "another endpoint of the same model"),
     STORE,
     JSON,
     examples=(
@@ -367,16 +312,9 @@ def _blame(options: Any) -> int:
 @verb(
     "check",
     CONFIG,
-    Option(
-        "--models",
-        type=names,
-        metavar="A,B",
-        help="configured models (default: all), or model strings",
-    ),
-    Option(
-        "--protocols", type=names, metavar="A,B", help="prompt protocols (default: native,hermes)"
-    ),
-    Option("--stream", action="store_true", help="ask for a stream, as a plan may"),
+    Option("--models A,B", "configured models (default: all), or model strings"),
+    Option("--protocols A,B", "prompt protocols (default: native,hermes)"),
+    Option("--stream", "ask for a stream, as a plan may"),
     STORE,
     JSON,
     examples=("toolparse check --models qwen,small --protocols native,hermes",),
@@ -392,10 +330,7 @@ def _check(options: Any) -> int:
     # The answers are recorded: `toolparse run` refuses native arms whose check has failed.
     with open_lab(settings, must_be=False) as lab:
         check = lab.check(models, options.protocols or ["native", "hermes"], stream=options.stream)
-    if options.json:
-        put_json(records(check.frame()))
-    else:
-        put(str(check))
+    put_told(options.json, records(check.frame()), check)
     if check.failed:
         return 1
     unanswered = any(cell.completion is None or not cell.completion.ok for cell in check)
@@ -508,14 +443,8 @@ def _ask_and_report(lab: Lab, ask: Callable[[], Run], options: Any, wanted: _Rep
     gate = gate_and_save(report, wanted.gates, options)
     summary = run.summary
     if options.json:
-        put_json(
-            {
-                "run_id": run.run_id,
-                "summary": summary.to_dict() if summary else None,
-                "cells": records(report.frame),
-                "gate": gate_json(gate),
-            }
-        )
+        account = {"run_id": run.run_id, "summary": summary.to_dict() if summary else None}
+        put_json({**account, "cells": records(report.frame), "gate": gate_json(gate)})
     else:
         # Without an answer there are only empty tables.
         if report.frame["n"].any() or report.frame["ungraded"].any():
@@ -551,16 +480,13 @@ def _say_ending(run: Run, report: Report, options: Any) -> None:
 
 def _causes(run: Run) -> Iterator[str]:
     """Yield for each model and kind of failure how many, the provider's words, and the fix."""
-    counts: dict[tuple[str, str], int] = {}
-    messages: dict[tuple[str, str], str] = {}
+    messages: dict[tuple[str, str], list[str]] = {}
     for item, answer in run.store.completions(run.run_id):
-        if answer.ok:
-            continue
-        cause = (item.model, str(answer.error_kind))
-        counts[cause] = counts.get(cause, 0) + 1
-        messages.setdefault(cause, " ".join((answer.error_message or "").split()))
-    for (model, kind), count in counts.items():
-        message = messages[model, kind]
+        if not answer.ok:
+            cause = (item.model, str(answer.error_kind))
+            messages.setdefault(cause, []).append(answer.error_message or "")
+    for (model, kind), said in messages.items():
+        count, message = len(said), " ".join(said[0].split())
         if len(message) > _MOST_LETTERS:
             message = f"{message[: _MOST_LETTERS - 1]}…"
         questions = "1 question has" if count == 1 else f"{count:,} questions have"

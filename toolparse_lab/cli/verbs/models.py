@@ -16,12 +16,12 @@ from ..options import (
     COLOR,
     CONFIG,
     HOST,
+    KEY_ENV,
     SERVED_PORT,
     STORE,
     Option,
     color,
     need_lab,
-    port_number,
     settings_of,
     verb,
 )
@@ -29,36 +29,26 @@ from ..options import (
 
 @verb(
     "serve",
+    Option("--upstream URL", "the endpoint that is asked, up to /v1", required=True),
     Option(
-        "--upstream", required=True, metavar="URL", help="the endpoint that is asked, up to /v1"
-    ),
-    Option(
-        "--protocol",
-        default="hermes",
-        metavar="ID",
-        help="how its models are told to write a call, with options after it as in "
+        "--protocol ID",
+        "how its models are told to write a call, with options after it as in "
         "hermes;unknown=call (default: hermes)",
+        default="hermes",
     ),
     Option(
         "--tool-choice-by",
+        "how a forced call is asked for (default: response_format)",
         choices=("response_format", "prompt"),
-        help="how a forced call is asked for (default: response_format)",
     ),
     Option(
-        "--upstream-key-env",
-        metavar="NAME",
-        help="environment variable with the endpoint's key (default: callers send theirs)",
+        "--upstream-key-env NAME",
+        "environment variable with the endpoint's key (default: callers send theirs)",
     ),
-    Option(
-        "--record", metavar="PATH", help="a store that records what passes, without credentials"
-    ),
+    Option("--record PATH", "a store that records what passes, without credentials"),
     HOST,
     SERVED_PORT,
-    Option(
-        "--key-env",
-        metavar="NAME",
-        help="environment variable with the key that callers must send; needed off loopback",
-    ),
+    KEY_ENV,
     examples=(
         "toolparse serve --upstream http://127.0.0.1:8000/v1 --protocol hermes",
         "toolparse serve --upstream https://example.org/v1 --upstream-key-env EXAMPLE_KEY "
@@ -103,29 +93,21 @@ def _serve(options: Any) -> int:
 @verb(
     "proxy",
     CONFIG,
-    Option("--upstream", required=True, metavar="URL", help="the server that requests go on to"),
+    Option("--upstream URL", "the server that requests go on to", required=True),
     STORE,
-    Option("--app", metavar="NAME", help="the name they are recorded under (default: app)"),
+    Option("--app NAME", "the name they are recorded under (default: app)"),
     Option(
-        "--ask-raw",
-        metavar="SERVER",
-        help="add to each request what makes this server show the model's own text: vllm, sglang, "
+        "--ask-raw SERVER",
+        "add to each request what makes this server show the model's own text: vllm, sglang, "
         "llama.cpp, or a JSON object of members (default: nothing is added)",
     ),
     Option(
-        "--upstream-key-env",
-        metavar="NAME",
-        help="environment variable with the server's key (default: callers send theirs)",
+        "--upstream-key-env NAME",
+        "environment variable with the server's key (default: callers send theirs)",
     ),
     HOST,
-    Option(
-        "--port", type=port_number, default=8765, help="port, 0 for any free one (default: 8765)"
-    ),
-    Option(
-        "--key-env",
-        metavar="NAME",
-        help="environment variable with the key that callers must send; needed off loopback",
-    ),
+    Option("--port PORT", "port, 0 for any free one (default: 8765)", default=8765),
+    KEY_ENV,
     examples=(
         "toolparse proxy --upstream http://gpu:8000 --store live.db --app support-bot",
         "toolparse view --follow --store live.db",
@@ -181,12 +163,11 @@ def _wait(serving: str) -> None:
     "serve-local",
     HOST,
     SERVED_PORT,
-    Option("--threads", type=int, default=None, help="threads of the engine"),
+    Option("--threads THREADS", "threads of the engine"),
     Option(
-        "--protocol",
+        "--protocol ID",
+        "how the model is told to write a call, where a request has tools (default: hermes)",
         default="hermes",
-        metavar="ID",
-        help="how the model is told to write a call, where a request has tools (default: hermes)",
     ),
     examples=("toolparse serve-local --port 8080",),
 )
@@ -209,20 +190,9 @@ def _setup_local(options: Any) -> int:
 @verb(
     "demo",
     CONFIG,
-    Option(
-        "--out",
-        default=".demo",
-        metavar="DIR",
-        help="where store, report and notebook go (default: .demo)",
-    ),
-    Option(
-        "--budget",
-        type=float,
-        default=None,
-        metavar="SECONDS",
-        help="time for the model (default: 150)",
-    ),
-    Option("--fresh", action="store_true", help="ask again what an earlier demo recorded"),
+    Option("--out DIR", "where store, report and notebook go (default: .demo)", default=".demo"),
+    Option("--budget SECONDS", "time for the model (default: 150)"),
+    Option("--fresh", "ask again what an earlier demo recorded"),
     COLOR,
     examples=("toolparse demo --out .demo",),
 )
@@ -243,20 +213,11 @@ def _demo(options: Any) -> int:
 
 @verb(
     "record",
-    Option("--out", required=True, metavar="FILE", help="the recording to write (JSONL)"),
-    Option(
-        "--store",
-        default=None,
-        metavar="FILE",
-        help="store to work in (default: next to the recording)",
-    ),
+    Option("--out FILE", "the recording to write (JSONL)", required=True),
+    Option("--store FILE", "store to work in (default: next to the recording)"),
     (
-        Option("--conversations", action="store_true", help="the shipped conversations instead"),
-        Option(
-            "--ablation",
-            action="store_true",
-            help="the shipped ablation of type safety instead, with its corrections",
-        ),
+        Option("--conversations", "the shipped conversations instead"),
+        Option("--ablation", "the shipped ablation of type safety instead, with its corrections"),
     ),
     examples=("toolparse record --out recording.jsonl",),
 )

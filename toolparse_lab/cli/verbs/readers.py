@@ -14,8 +14,8 @@ from ..options import JSON, Option, verb
 
 @verb(
     "reader",
-    Option("action", choices=("add", "list", "remove"), help="what to do"),
-    Option("packages", nargs="*", metavar="PACKAGE==VERSION", help="vllm, sglang or transformers"),
+    Option("action", "what to do", choices=("add", "list", "remove")),
+    Option("packages [PACKAGE==VERSION ...]", "vllm, sglang or transformers"),
     JSON,
     examples=(
         "toolparse reader add vllm==0.33.0 sglang==0.5.23",

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from ..console import (
     put,
     put_json,
     put_table,
+    put_told,
     read_text,
     read_tools,
     records,
@@ -45,12 +47,9 @@ from ..options import (
     check_folder,
     color,
     lab_to_write,
-    names,
     need,
     need_lab,
     open_lab,
-    port_number,
-    renaming,
     settings_of,
     verb,
 )
@@ -68,39 +67,27 @@ if TYPE_CHECKING:
     CONFIG,
     Option(
         "source",
-        help="JSONL, JSON, CSV, Parquet, inspect's .eval, .sse dumps or a folder of them; an "
+        "JSONL, JSON, CSV, Parquet, inspect's .eval, .sse dumps or a folder of them; an "
         "export of a tracing tool; or a recording, whose answers are added to the store",
     ),
-    Option("--tools", metavar="FILE", help="JSON file with the tools of rows that name none"),
-    Option("--cases", metavar="FILE", help="the cases that rows answer, by case_id or input"),
+    Option("--tools FILE", "JSON file with the tools of rows that name none"),
+    Option("--cases FILE", "the cases that rows answer, by case_id or input"),
     Option(
-        "--columns",
-        type=renaming,
-        metavar="A=B,...",
-        help="what the source calls things: text=raw; user= leaves one out",
+        "--columns A=B,...",
+        "what the source calls things: text=raw; user= leaves one out",
     ),
-    Option("--model", metavar="NAME", help="the model of rows that name none"),
+    Option("--model NAME", "the model of rows that name none"),
+    Option("--protocol ID", "the protocol of rows that name none (auto)", default="auto"),
     Option(
-        "--protocol",
-        default="auto",
-        metavar="ID",
-        help="the protocol of rows that name none (auto)",
-    ),
-    Option(
-        "--shape",
-        metavar="NAME",
-        help="the shape of all rows, such as langsmith; rows: columns of your own (default: known "
+        "--shape NAME",
+        "the shape of all rows, such as langsmith; rows: columns of your own (default: known "
         "by its keys)",
     ),
-    Option("--requests", metavar="FILE", help="the requests of a batch whose results are read"),
+    Option("--requests FILE", "the requests of a batch whose results are read"),
+    Option("--skip-bad", "leave out rows that cannot be read, and count them"),
     Option(
-        "--skip-bad", action="store_true", help="leave out rows that cannot be read, and count them"
-    ),
-    Option(
-        "--max-rows",
-        type=int,
-        metavar="N",
-        help="refuse a source with more rows (default: no limit, 100000 for a packed file)",
+        "--max-rows N",
+        "refuse a source with more rows (default: no limit, 100000 for a packed file)",
     ),
     STORE,
     JSON,
@@ -119,23 +106,18 @@ def _ingest(options: Any) -> int:
 
     # A recording has its own reader: its answers are added to the store as they are.
     if is_recording(options.source):
-        given = [
-            f"--{name}"
-            for name in ("tools", "cases", "columns", "model")
-            if getattr(options, name) is not None
-        ]
-        if given:
+        of_rows = ("tools", "cases", "columns", "model")
+        flags = [f"--{name}" for name in of_rows if getattr(options, name) is not None]
+        if flags:
             raise BadOptions(
                 "a recording says itself what its answers are",
-                got=", ".join(given),
+                got=", ".join(flags),
                 expected="toolparse ingest FILE, with --store for another store",
             )
         with lab_to_write(settings) as lab:
             new = import_recording(options.source, lab.store)
-        if options.json:
-            put_json({"recording": options.source, "new": new})
-        else:
-            put(f"{counted(new, 'answer')} added; a run of the same plan finds them there\n")
+        told = f"{counted(new, 'answer')} added; a run of the same plan finds them there\n"
+        put_told(options.json, {"recording": options.source, "new": new}, told)
         return 0
     # Before the lab, so that a file that cannot be read makes no store.
     tools = read_tools(options.tools)
@@ -160,22 +142,20 @@ def _ingest(options: Any) -> int:
     say(str(run))
     for row in skipped:
         say(f"left out: {row['what']} {row['count']}: {row['reason']}")
-    if options.json:
-        put_json(
-            {
-                "run_id": run.run_id,
-                "answers": outcomes.total(),
-                "outcomes": outcomes,
-                "ungraded": ungraded,
-                "skipped": skipped,
-            }
-        )
-    else:
-        put(f"run {run.run_id}\n")
-        put(table(("outcome", "n"), outcomes.most_common()))
-        if ungraded:
-            put(f"\n{counted(ungraded.total(), 'answer')} without a target, by their calls:")
-            put(table(("verdict", "n"), ungraded.most_common()))
+    account = {
+        "run_id": run.run_id,
+        "answers": outcomes.total(),
+        "outcomes": outcomes,
+        "ungraded": ungraded,
+        "skipped": skipped,
+    }
+    lines = [f"run {run.run_id}\n", table(("outcome", "n"), outcomes.most_common())]
+    if ungraded:
+        lines += [
+            f"\n{counted(ungraded.total(), 'answer')} without a target, by their calls:",
+            table(("verdict", "n"), ungraded.most_common()),
+        ]
+    put_told(options.json, account, "\n".join(lines))
     return 0
 
 
@@ -211,11 +191,7 @@ _LISTS = {
     "list",
     CONFIG,
     Option(
-        "what",
-        nargs="?",
-        default="runs",
-        choices=tuple(_LISTS),
-        help="what to list (default: runs)",
+        "what", "what to list (default: runs)", nargs="?", default="runs", choices=tuple(_LISTS)
     ),
     STORE,
     JSON,
@@ -266,29 +242,19 @@ _LISTED = "`toolparse score` lists the trials with their cases, models and arms"
     "view",
     CONFIG,
     RUN,
-    Option(
-        "trial",
-        nargs="?",
-        metavar="TRIAL",
-        help="a trial's id (default: the first failure that fits)",
-    ),
-    Option("--case", metavar="ID", help="of this case"),
-    Option("--model", metavar="NAME", help="of this model"),
-    Option("--arm", metavar="NAME", help="of this arm, or this prompt protocol"),
-    Option("--code", metavar="CODE", help="with this outcome, sub-code or problem code"),
-    Option(
-        "--protocol",
-        metavar="ID",
-        help="what reads the answer (default: what its prompt asked for)",
-    ),
-    Option("--html", metavar="FILE", help="write the parse view as one HTML file"),
-    Option("--pytest", metavar="FILE", help="write a test that pins how this answer is read"),
+    Option("trial [TRIAL]", "a trial's id (default: the first failure that fits)"),
+    Option("--case ID", "of this case"),
+    Option("--model NAME", "of this model"),
+    Option("--arm NAME", "of this arm, or this prompt protocol"),
+    Option("--code CODE", "with this outcome, sub-code or problem code"),
+    Option("--protocol ID", "what reads the answer (default: what its prompt asked for)"),
+    Option("--html FILE", "write the parse view as one HTML file"),
+    Option("--pytest FILE", "write a test that pins how this answer is read"),
     Option(
         "--follow",
-        action="store_true",
-        help="show what an application is answered, as it comes, with counts of what went wrong",
+        "show what an application is answered, as it comes, with counts of what went wrong",
     ),
-    Option("--app", metavar="NAME", help="with --follow: whose answers (default: the only one's)"),
+    Option("--app NAME", "with --follow: whose answers (default: the only one's)"),
     STORE,
     POLICY,
     COLOR,
@@ -300,7 +266,6 @@ _LISTED = "`toolparse score` lists the trials with their cases, models and arms"
     ),
 )
 def _view(options: Any) -> int:
-    """Show one trial of a run, the first failure where none is named."""
     settings = settings_of(options)
     if options.follow:
         return _follow(options, settings)
@@ -368,7 +333,6 @@ def _lines(trial: Trial, alarms: Sequence[str], counts: Mapping[str, int]) -> It
 
 
 def _opened(lab: Lab, options: Any) -> Run:
-    """Return the run that is named. Raises UnknownName, also for a trial in the place of a run."""
     name = options.run
     try:
         return lab.open(name)
@@ -390,11 +354,6 @@ def _opened(lab: Lab, options: Any) -> Run:
 
 
 def _chosen_trial(run: Run, options: Any, settings: Settings) -> Trial:
-    """Return the trial that is named, else the first that fits, failures first.
-
-    Raises BadOptions.
-    """
-
     def fits(trial: Trial) -> bool:
         codes: set[str | None] = set()
         if trial.result:
@@ -413,10 +372,22 @@ def _chosen_trial(run: Run, options: Any, settings: Settings) -> Trial:
     fitting = [trial for trial in trials if fits(trial)]
     if not fitting:
         # The most helpful error first: a name that no trial has.
-        arms = [name for trial in trials for name in (trial.arm, trial.prompt_protocol)]
-        _check_name("case", options.case, [trial.case_id for trial in trials])
-        _check_name("model", options.model, [trial.model for trial in trials])
-        _check_name("arm", options.arm, arms)
+        used = {
+            "case": [trial.case_id for trial in trials],
+            "model": [trial.model for trial in trials],
+            "arm": [name for trial in trials for name in (trial.arm, trial.prompt_protocol)],
+        }
+        for kind, names in used.items():
+            name = getattr(options, kind)
+            if name is not None and name not in names:
+                known = list(dict.fromkeys(names))
+                raise UnknownName(
+                    f"no trial of this run has this {kind}",
+                    got=name,
+                    expected=", ".join(known),
+                    hint=near(name, known, cutoff=0.5) or _LISTED,
+                    code="unknown-arm" if kind != "case" else None,
+                )
         raise BadOptions(
             "no trial fits",
             got=options.trial or "these filters",
@@ -426,34 +397,20 @@ def _chosen_trial(run: Run, options: Any, settings: Settings) -> Trial:
     # The sort is stable, so the first failure of the run comes first.
     if options.trial is None:
         fitting.sort(key=lambda trial: not trial.failed)
-    chosen: Trial = fitting[0]
-    return chosen
-
-
-def _check_name(kind: str, name: str | None, used: Sequence[str]) -> None:
-    names = list(dict.fromkeys(used))
-    if name is None or name in names:
-        return
-    raise UnknownName(
-        f"no trial of this run has this {kind}",
-        got=name,
-        expected=", ".join(names),
-        hint=near(name, names, cutoff=0.5) or _LISTED,
-        code="unknown-arm" if kind != "case" else None,
-    )
+    return fitting[0]
 
 
 def _put_trial(trial: Trial, colored: bool) -> None:
     # Texts of cases, models and providers must not act on the terminal.
-    put(visible(str(trial)))
-    put(visible(f"asked:  {trial.case.input_text}"))
+    lines = [str(trial), f"asked:  {trial.case.input_text}"]
     if trial.case.target is not None:
-        put(visible(f"wanted: {write_canonical(trial.case.target)}"))
+        lines.append(f"wanted: {write_canonical(trial.case.target)}")
     completion = trial.completion
     if completion is not None and not completion.ok:
-        put(visible(f"failed: {completion.error_kind}: {completion.error_message}"))
+        lines.append(f"failed: {completion.error_kind}: {completion.error_message}")
     if trial.blame.layer != "none":
-        put(visible(f"broken by {trial.blame.explained()}"))
+        lines.append(f"broken by {trial.blame.explained()}")
+    put(visible("\n".join(lines)))
     if trial.result is not None:
         put("\n" + render_ansi(trial.result, color=colored))
     if trial.conversation is not None:
@@ -491,28 +448,24 @@ _STORE = b"SQLite format 3\x00"
     "open",
     CONFIG,
     Option(
-        "subject",
-        nargs="?",
-        default="latest",
-        metavar="RUN|FILE",
-        help=f"{RUN_HELP}; a store, whose latest run is shown; or a file with a model's text, "
+        "subject [RUN|FILE]",
+        f"{RUN_HELP}; a store, whose latest run is shown; or a file with a model's text, "
         "- for standard input (default: latest)",
+        default="latest",
     ),
-    Option(
-        "trial", nargs="?", metavar="TRIAL", help="a trial's id (default: all trials of the run)"
-    ),
-    Option("--protocol", metavar="ID", help="what reads the text or the trial"),
-    Option("--tools", metavar="FILE", help="JSON file with the tools of a text"),
+    Option("trial [TRIAL]", "a trial's id (default: all trials of the run)"),
+    Option("--protocol ID", "what reads the text or the trial"),
+    Option("--tools FILE", "JSON file with the tools of a text"),
     STORE,
     POLICY,
-    Option("--port", type=port_number, default=0, help="port, 0 for any free one (default: 0)"),
+    Option("--port PORT", "port, 0 for any free one (default: 0)", default=0),
     Option(
         "--theme",
+        "auto is as the system is set (default: auto)",
         choices=("auto", "light", "dark"),
         default="auto",
-        help="auto is as the system is set (default: auto)",
     ),
-    Option("--no-browser", action="store_true", help="print the address and open no browser"),
+    Option("--no-browser", "print the address and open no browser"),
     examples=(
         "toolparse open",
         "toolparse open latest --port 8866 --no-browser",
@@ -585,11 +538,9 @@ def _subject(options: Any, settings: Settings) -> Mapping[str, Any]:
 
 
 def _is_store(name: str) -> bool:
-    try:
-        with Path(name).open("rb") as file:
-            return file.read(len(_STORE)) == _STORE
-    except (OSError, ValueError):
-        return False
+    with suppress(OSError, ValueError), Path(name).open("rb") as file:
+        return file.read(len(_STORE)) == _STORE
+    return False
 
 
 _COLUMNS = (
@@ -611,11 +562,9 @@ _COLUMNS = (
     RUN,
     STORE,
     *READER,
-    Option(
-        "--failed", action="store_true", help="only trials that failed, as run.failures() has them"
-    ),
-    Option("--outcome", metavar="NAME", help="only trials of this outcome"),
-    Option("--out", metavar="FILE", help="write the whole trials frame: .parquet or .csv"),
+    Option("--failed", "only trials that failed, as run.failures() has them"),
+    Option("--outcome NAME", "only trials of this outcome"),
+    Option("--out FILE", "write the whole trials frame: .parquet or .csv"),
     JSON,
     examples=(
         "toolparse score latest --outcome wrong_call",
@@ -651,37 +600,23 @@ def _score(options: Any) -> int:
     "reparse",
     CONFIG,
     Option(
-        "source",
-        nargs="?",
+        "source [source]",
+        f"{RUN_HELP}, or Parquet of trials, a file or a folder (default: latest)",
         default="latest",
-        help=f"{RUN_HELP}, or Parquet of trials, a file or a folder (default: latest)",
     ),
+    Option("--protocols A,B", "what reads (default: what each prompt asked for)"),
+    Option("--policies A,B", "coercion policies (default: the setting `policy`)"),
     Option(
-        "--protocols",
-        type=names,
-        metavar="A,B",
-        help="what reads (default: what each prompt asked for)",
+        "--engine ENGINE", "processes, serial or dask (default: processes)", default="processes"
     ),
+    Option("--workers N", "processes (default: one a core)"),
+    Option("--client ADDRESS", "the scheduler of a Dask cluster"),
     Option(
-        "--policies",
-        type=names,
-        metavar="A,B",
-        help="coercion policies (default: the setting `policy`)",
+        "--shard K/N",
+        "read part K of N of a run, and keep it in the store for its frames and reports",
     ),
-    Option("--engine", default="processes", help="processes, serial or dask (default: processes)"),
-    Option("--workers", type=int, metavar="N", help="processes (default: one a core)"),
-    Option("--client", metavar="ADDRESS", help="the scheduler of a Dask cluster"),
-    Option(
-        "--shard",
-        metavar="K/N",
-        help="read part K of N of a run, and keep it in the store for its frames and reports",
-    ),
-    Option(
-        "--out",
-        metavar="PATH",
-        help="write the trials frame: a .parquet file, or a folder of parts",
-    ),
-    Option("--overwrite", action="store_true", help="write where something is already"),
+    Option("--out PATH", "write the trials frame: a .parquet file, or a folder of parts"),
+    Option("--overwrite", "write where something is already"),
     STORE,
     JSON,
     examples=(
@@ -732,10 +667,9 @@ def _keep_shard(options: Any, settings: Settings) -> int:
             )
             for protocol in options.protocols or [None]
         )
-    if options.json:
-        put_json({"run_id": run.run_id, "shard": options.shard, "read": n})
-    else:
-        put(f"{counted(n, 'answer')} read, shard {options.shard} of {run.run_id}")
+    account = {"run_id": run.run_id, "shard": options.shard, "read": n}
+    told = f"{counted(n, 'answer')} read, shard {options.shard} of {run.run_id}"
+    put_told(options.json, account, told)
     return 0
 
 
@@ -744,21 +678,18 @@ def _trials(options: Any, settings: Settings) -> Frame | Path:
     written to.
     """
     policies = options.policies or [settings["policy"]]
+    engine = {name: getattr(options, name) for name in ("engine", "workers", "client")}
     settled: dict[str, Any] = {"to": options.out, "overwrite": options.overwrite}
-    for name in ("engine", "workers", "client"):
-        value = getattr(options, name)
-        if value is not None:
-            settled[name] = value
+    settled |= {name: value for name, value in engine.items() if value is not None}
     # A path that is there goes before a run.
     if os.path.exists(options.source):
         from ...evals.reparse import reparse  # numpy: an extra
 
         trials: Frame | Path = reparse(options.source, options.protocols, policies, **settled)
-        return trials
-    if options.source.endswith(".parquet") or os.sep in options.source:
+    elif options.source.endswith(".parquet") or os.sep in options.source:
         raise UnreadableInput(f"{options.source}: there is no such file or folder")
-    with open_lab(settings) as lab:
-        again: Frame | Path = lab.reparse(
-            lab.open(options.source), options.protocols, policies, **settled
-        )
-        return again
+    else:
+        with open_lab(settings) as lab:
+            run = lab.open(options.source)
+            trials = lab.reparse(run, options.protocols, policies, **settled)
+    return trials

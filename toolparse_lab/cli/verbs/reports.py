@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import BadOptions
 from ...runner.exchange.summary import LIMITS
-from ...views.show import visible
-from ..console import put, put_json, records, report_width, say
+from ..console import put, put_json, put_told, records, report_width, say
 from ..options import (
     CONFIG,
     JSON,
@@ -25,7 +24,6 @@ from ..options import (
     Option,
     check_folder,
     check_kinds,
-    names,
     need_lab,
     open_lab,
     settings_of,
@@ -34,6 +32,7 @@ from ..options import (
 )
 
 if TYPE_CHECKING:
+    from ...core.types import Policy
     from ...evals.reports.figures.comparison import ArmComparison
     from ...evals.reports.figures.gates import GateResult
     from ...evals.reports.figures.report import Report
@@ -42,65 +41,40 @@ if TYPE_CHECKING:
     from ...runner.settings import Settings
 
 REPORT = (
+    Option("--by A,B", "columns of the report (default: model and protocol)"),
+    Option("--baseline NAME", "the protocol, arm or model to compare with"),
+    Option("--cluster COLUMN", "what intervals go by, such as conversation_id (default: the case)"),
     Option(
-        "--by",
-        type=names,
-        metavar="A,B",
-        help="columns of the report (default: model and protocol)",
-    ),
-    Option("--baseline", metavar="NAME", help="the protocol, arm or model to compare with"),
-    Option(
-        "--cluster",
-        metavar="COLUMN",
-        help="what intervals go by, such as conversation_id (default: the case)",
-    ),
-    Option(
-        "--out",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="write the report: .html, .md, .csv, .xlsx, .parquet, .tex or .xml (JUnit); may be "
+        "--out FILE ...",
+        "write the report: .html, .md, .csv, .xlsx, .parquet, .tex or .xml (JUnit); may be "
         "repeated",
     ),
 )
 
 GATE = (
+    Option("--fail-under RATE", "exit code 1 where a cell's success is below, or not known"),
+    Option("--confident", "--fail-under holds the lower end of the interval to it, not the rate"),
     Option(
-        "--fail-under",
-        type=float,
-        metavar="RATE",
-        help="exit code 1 where a cell's success is below, or not known",
-    ),
-    Option(
-        "--confident",
-        action="store_true",
-        help="--fail-under holds the lower end of the interval to it, not the rate",
-    ),
-    Option(
-        "--gate",
-        action="append",
-        default=[],
-        metavar="COLUMN=BOUND",
-        help="exit code 1 where a cell does not keep another bound, such as coercion_rate=0.2; "
+        "--gate COLUMN=BOUND ...",
+        "exit code 1 where a cell does not keep another bound, such as coercion_rate=0.2; "
         "may be repeated",
     ),
 )
 
 COMPARISON = (
-    Option("--within", type=names, metavar="A,B", help="columns to hold fixed"),
+    Option("--within A,B", "columns to hold fixed"),
     POLICY,
     Option(
         "--fail-on-regression",
-        action="store_true",
-        help="exit code 1 where something became worse, or where it cannot be told",
+        "exit code 1 where something became worse, or where it cannot be told",
     ),
-    Option("--alpha", type=float, default=0.05, help="how sure a drop must be (default: 0.05)"),
-    Option("--margin", type=float, help="the drop that must be ruled out (default: 0.05)"),
-    Option("--confident", action="store_true", help="have it shown even where no case changed"),
-    Option("--cluster", metavar="COLUMN", help="what intervals go by (default: the case)"),
+    Option("--alpha ALPHA", "how sure a drop must be (default: 0.05)", default=0.05),
+    Option("--margin MARGIN", "the drop that must be ruled out (default: 0.05)"),
+    Option("--confident", "have it shown even where no case changed"),
+    Option("--cluster COLUMN", "what intervals go by (default: the case)"),
     # The old name of --margin.
-    Option("--tolerance", type=float, help=argparse.SUPPRESS),
-    Option("--out", metavar="FILE", help="write the comparison: .html, .md, .csv or .parquet"),
+    Option("--tolerance TOLERANCE", argparse.SUPPRESS),
+    Option("--out FILE", "write the comparison: .html, .md, .csv or .parquet"),
     JSON,
 )
 
@@ -109,13 +83,7 @@ _FILES = (".html", ".md", ".csv", ".parquet")  # those of `save_sentences`, a sl
 SENTENCES = (
     STORE,
     POLICY,
-    Option(
-        "--out",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="write .html, .md, .csv or .parquet; may be repeated",
-    ),
+    Option("--out FILE ...", "write .html, .md, .csv or .parquet; may be repeated"),
     JSON,
 )
 
@@ -124,11 +92,9 @@ SENTENCES = (
     "report",
     CONFIG,
     Option(
-        "run",
-        nargs="?",
+        "run [RUN]",
+        f"{RUN_HELP}, or a .parquet file of trials, each of its policies (default: latest)",
         default="latest",
-        metavar="RUN",
-        help=f"{RUN_HELP}, or a .parquet file of trials, each of its policies (default: latest)",
     ),
     STORE,
     *READER,
@@ -289,16 +255,14 @@ def all_complete(*runs: Run) -> bool:
 @verb(
     "compare",
     CONFIG,
-    Option("run", metavar="RUN", help=RUN_HELP),
-    Option("a", help="the old one"),
-    Option("b", help="the new one"),
+    Option("run RUN", RUN_HELP),
+    Option("a", "the old one"),
+    Option("b", "the new one"),
     STORE,
     *COMPARISON,
     Option(
-        "--pairs",
-        type=int,
-        metavar="N",
-        help="how many pairs this one was picked from (default: all of the run; 1 where it was "
+        "--pairs N",
+        "how many pairs this one was picked from (default: all of the run; 1 where it was "
         "chosen before the run)",
     ),
     examples=("toolparse compare latest hermes morph_xml --within model --fail-on-regression",),
@@ -323,10 +287,8 @@ def _compare(options: Any) -> int:
 @verb(
     "diff",
     CONFIG,
-    Option(
-        "a", metavar="OLD", nargs="?", default="latest~1", help=f"{RUN_HELP} (default: latest~1)"
-    ),
-    Option("b", metavar="NEW", nargs="?", default="latest", help="the same (default: latest)"),
+    Option("a [OLD]", f"{RUN_HELP} (default: latest~1)", default="latest~1"),
+    Option("b [NEW]", "the same (default: latest)", default="latest"),
     STORE,
     *COMPARISON,
     examples=("toolparse diff latest~1 latest --fail-on-regression --out diff.html",),
@@ -344,7 +306,6 @@ def _diff(options: Any) -> int:
 
 
 def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int:
-    """Write the comparison of `runs` and return the exit code."""
     from ...evals.reports.figures.gates import MARGIN  # pandas: 1 s
 
     margin = next((x for x in (options.margin, options.tolerance) if x is not None), MARGIN)
@@ -382,23 +343,13 @@ def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int
     CONFIG,
     RUN,
     Option(
-        "a",
-        nargs="?",
-        metavar="A",
-        help="an arm, model or protocol (default: every two cells that differ in one thing)",
+        "a [A]", "an arm, model or protocol (default: every two cells that differ in one thing)"
     ),
-    Option("b", nargs="?", metavar="B", help="the one to compare it with"),
-    Option(
-        "--drop", type=float, default=0.05, help="the drop to be found, a share (default: 0.05)"
-    ),
-    Option(
-        "--again",
-        action="store_true",
-        default=None,
-        help="of each cell against a later run of the same cases",
-    ),
-    Option("--power", type=float, default=0.8, help="how often it must be found (default: 0.8)"),
-    Option("--alpha", type=float, default=0.05, help="level of the two-sided test (default: 0.05)"),
+    Option("b [B]", "the one to compare it with"),
+    Option("--drop DROP", "the drop to be found, a share (default: 0.05)", default=0.05),
+    Option("--again", "of each cell against a later run of the same cases", default=None),
+    Option("--power POWER", "how often it must be found (default: 0.8)", default=0.8),
+    Option("--alpha ALPHA", "level of the two-sided test (default: 0.05)", default=0.05),
     *SENTENCES,
     examples=(
         "toolparse power latest",
@@ -407,34 +358,32 @@ def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int
     ),
 )
 def _power(options: Any) -> int:
-    settings = _checked(options)
     if options.a is not None and options.b is None:
         raise BadOptions(
             "power compares two names", got=options.a, hint=f"toolparse power {options.run} A B"
         )
-    with open_lab(settings) as lab:
-        run = lab.open(options.run)
-        table = run.power(
+
+    def power(run: Run, policy: Policy) -> Any:
+        return run.power(
             options.drop,
             a=options.a,
             b=options.b,
             again=options.again,
             power=options.power,
             alpha=options.alpha,
-            policy=settings["policy"],
+            policy=policy,
         )
-        return _show_figures(run, "Power", table, options)
+
+    return _show_figures("Power", [options.run], power, options)
 
 
 @verb(
     "noise",
     CONFIG,
     Option(
-        "runs",
-        nargs="*",
+        "runs [RUN ...]",
+        f"{RUN_HELP}; several are runs of the same cases, oldest first (default: latest)",
         default=["latest"],
-        metavar="RUN",
-        help=f"{RUN_HELP}; several are runs of the same cases, oldest first (default: latest)",
     ),
     *SENTENCES,
     examples=(
@@ -443,24 +392,23 @@ def _power(options: Any) -> int:
     ),
 )
 def _noise(options: Any) -> int:
-    settings = _checked(options)
-    with open_lab(settings) as lab:
-        first, *others = (lab.open(name) for name in options.runs)
-        noise = first.noise(*others, policy=settings["policy"])
-        return _show_figures(first, "Noise", noise, options)
+    return _show_figures(
+        "Noise",
+        options.runs,
+        lambda first, *others, policy: first.noise(*others, policy=policy),
+        options,
+    )
 
 
 @verb(
     "endpoints",
     CONFIG,
     RUN,
-    Option("--reference", metavar="MODEL", help="what the others are held to (default: the first)"),
+    Option("--reference MODEL", "what the others are held to (default: the first)"),
     Option(
-        "--margin",
-        type=float,
+        "--margin SHARE",
+        "the difference below which two are the same (default: 0.05)",
         default=0.05,
-        metavar="SHARE",
-        help="the difference below which two are the same (default: 0.05)",
     ),
     STORE,
     POLICY,
@@ -470,59 +418,50 @@ def _noise(options: Any) -> int:
 def _endpoints(options: Any) -> int:
     """Hold the models of a run to one of them. The exit code is 1 if one is worse."""
     settings = settings_of(options)
-    need_lab()
     with open_lab(settings) as lab:
         run = lab.open(options.run)
         ends = run.endpoints(options.reference, margin=options.margin, policy=settings["policy"])
         verdicts = {model: ends.verdict(model) for model in run.plan.models}
-        if options.json:
-            put_json(
-                {
-                    "reference": ends.reference,
-                    "verdicts": verdicts,
-                    "measures": records(ends.frame),
-                    "broken": {model: dict(ends.broken(model)) for model in verdicts},
-                }
-            )
-        else:
-            put(visible(str(ends)))
+        account = {
+            "reference": ends.reference,
+            "verdicts": verdicts,
+            "measures": records(ends.frame),
+            "broken": {model: dict(ends.broken(model)) for model in verdicts},
+        }
+        put_told(options.json, account, ends)
     return 1 if "worse" in verdicts.values() else 0
 
 
 @verb("ladder", CONFIG, RUN, *SENTENCES, examples=("toolparse ladder latest --out ladder.md",))
 def _ladder(options: Any) -> int:
-    settings = _checked(options)
-    with open_lab(settings) as lab:
-        run = lab.open(options.run)
-        ladder = run.ladder(policy=settings["policy"])
-        return _show_figures(run, "Ladder", ladder, options)
+    return _show_figures(
+        "Ladder", [options.run], lambda run, policy: run.ladder(policy=policy), options
+    )
 
 
-def _checked(options: Any) -> Settings:
-    """Return the settings, packages and files checked before anything is read."""
+def _show_figures(
+    title: str, names: Sequence[str], figures_of: Callable[..., Any], options: Any
+) -> int:
+    """Write figures of runs that are told in sentences to their files and to standard output.
+
+    figures_of: takes the runs and `policy`. The text of what it returns has a line per row of its
+    frame, and its note says which cases count as one.
+    """
     settings = settings_of(options)
     need_lab()
+    # Before anything is read.
     check_kinds(options.out, _FILES, "these figures are")
-    return settings
-
-
-def _show_figures(run: Run, title: str, figures: Any, options: Any) -> int:
-    """Write figures that are told in sentences to their files and to standard output.
-
-    figures: its text has a line per row of its frame, and its note says which cases count as one.
-    """
+    with open_lab(settings) as lab:
+        runs = [lab.open(name) for name in names]
+        figures = figures_of(*runs, policy=settings["policy"])
+        text = str(figures)
+        frame = figures.frame() if callable(figures.frame) else figures.frame
     from ...evals.reports.pages.files import save_sentences  # pandas: 1 s, and an extra
 
-    text = str(figures)
-    frame = figures.frame() if callable(figures.frame) else figures.frame
     for file in options.out:
         save_sentences(title, text, frame, file)
-    if options.json:
-        told = {"note": figures.note} if figures.note else {}
-        put_json({"run_id": run.run_id, "rows": records(frame), **told})
-    else:
-        # Names of models and arms must not act on the terminal.
-        put(visible(text))
+    told = {"note": figures.note} if figures.note else {}
+    put_told(options.json, {"run_id": runs[0].run_id, "rows": records(frame), **told}, text)
     return 0
 
 
@@ -533,27 +472,19 @@ def _show_figures(run: Run, title: str, figures: Any, options: Any) -> int:
     STORE,
     Option(
         "--shipped",
-        action="store_true",
-        help="the recording of the embedded model that ships with the package, instead of a run",
+        "the recording of the embedded model that ships with the package, instead of a run",
     ),
-    Option(
-        "--ask", action="store_true", help="ask the models the corrections that are not recorded"
-    ),
+    Option("--ask", "ask the models the corrections that are not recorded"),
     *LIMIT_OPTIONS,
-    Option("--quiet", action="store_true", help="no progress"),
+    Option("--quiet", "no progress"),
     Option(
-        "--policy", help="coercion policy of layer 2 (default: that of the recording, else safe)"
+        "--policy POLICY", "coercion policy of layer 2 (default: that of the recording, else safe)"
     ),
+    Option("--by A,B", "columns of the figures (default: model,protocol)"),
+    Option("--figures A,B", "which are shown (default: all)"),
     Option(
-        "--by", type=names, metavar="A,B", help="columns of the figures (default: model,protocol)"
-    ),
-    Option("--figures", type=names, metavar="A,B", help="which are shown (default: all)"),
-    Option(
-        "--out",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="write .html, .md, .json, .csv (the cells) or .svg (the waterfall); may be repeated",
+        "--out FILE ...",
+        "write .html, .md, .json, .csv (the cells) or .svg (the waterfall); may be repeated",
     ),
     JSON,
     examples=(

@@ -6,9 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ...core.errors import BadOptions
-from ...views.show import visible
 from ...views.tokens import tokens_line, tokens_text
-from ..console import put, put_json, records, say
+from ..console import put, put_json, put_told, records, say
 from ..options import (
     CONFIG,
     JSON,
@@ -28,17 +27,13 @@ from ..options import (
     CONFIG,
     RUN,
     Option(
-        "trial",
-        nargs="?",
-        metavar="TRIAL",
-        help="the id of a trial, whose tokens are listed (default: a table over all arguments)",
+        "trial [TRIAL]",
+        "the id of a trial, whose tokens are listed (default: a table over all arguments)",
     ),
     Option(
-        "--by",
+        "--by WHAT",
+        "the probability of 'all tokens' of an argument (default), or of its 'least likely token'",
         default="all tokens",
-        metavar="WHAT",
-        help="the probability of 'all tokens' of an argument (default), or of its 'least likely "
-        "token'",
     ),
     STORE,
     *READER,
@@ -51,7 +46,6 @@ def _tokens(options: Any) -> int:
     Return 1 where that was not measured.
     """
     settings = settings_of(options)
-    need_lab()
     with open_lab(settings) as lab:
         run = lab.open(options.run)
         policies = (settings["policy"],)
@@ -69,18 +63,14 @@ def _tokens(options: Any) -> int:
                 )
             return _list_tokens(trials[0], options)
         calibration = run.calibration(options.by, protocol=options.protocol, policies=policies)
-        if options.json:
-            put_json(
-                {
-                    "n": calibration.n,
-                    "measured": calibration.measured,
-                    "bins": records(calibration.frame),
-                    "error": asdict(calibration.error) if calibration.measured else None,
-                    "ranking": asdict(calibration.ranking) if calibration.measured else None,
-                }
-            )
-        else:
-            put(visible(str(calibration)))
+        account = {
+            "n": calibration.n,
+            "measured": calibration.measured,
+            "bins": records(calibration.frame),
+            "error": asdict(calibration.error) if calibration.measured else None,
+            "ranking": asdict(calibration.ranking) if calibration.measured else None,
+        }
+        put_told(options.json, account, calibration)
     return 0 if calibration.measured else 1
 
 
@@ -111,17 +101,17 @@ def _list_tokens(trial: Any, options: Any) -> int:
     RUN,
     Option(
         "--as",
+        "sft: answers that are right as written; dpo: pairs of a right and a wrong one; "
+        "rollouts: answers with their tokens and a reward",
         dest="rows",
         choices=("sft", "dpo", "rollouts"),
         required=True,
-        help="sft: answers that are right as written; dpo: pairs of a right and a wrong one; "
-        "rollouts: answers with their tokens and a reward",
     ),
-    Option("--out", metavar="FILE", required=True, help="the file of JSON lines"),
+    Option("--out FILE", "the file of JSON lines", required=True),
     Option(
         "--form",
+        "of sft and dpo: answers with tool_calls, or as the model's text (default: as asked)",
         choices=("calls", "text"),
-        help="of sft and dpo: answers with tool_calls, or as the model's text (default: as asked)",
     ),
     STORE,
     *READER,
@@ -145,9 +135,6 @@ def _export(options: Any) -> int:
         else:
             write = run.to_sft if options.rows == "sft" else run.to_dpo
             written = write(options.out, form=options.form, **reading)
-    if options.json:
-        account = {"path": str(written.path), "rows": written.rows}
-        put_json({**account, "left_out": dict(written.left_out)})
-    else:
-        put(visible(str(written)))
+    account = {"path": str(written.path), "rows": written.rows, "left_out": dict(written.left_out)}
+    put_told(options.json, account, written)
     return 0 if written.rows else 1

@@ -112,11 +112,6 @@ def _of_trials(trials: Iterable[Any]) -> list[Setup]:
     return setups
 
 
-def _messages_of(asked: Any) -> list[Any]:
-    # A case may be a text, which is what the user said.
-    return asked if isinstance(asked, list) else []
-
-
 def _of_trial(trial: Trial, result: ParseResult) -> Setup:
     exchange = {
         name: json.dumps(part, ensure_ascii=False, indent=1, default=str)
@@ -128,13 +123,15 @@ def _of_trial(trial: Trial, result: ParseResult) -> Setup:
         text = chunk if isinstance(chunk, str) else getattr(chunk, "text", None)
         if text:
             chunks.append(str(text))
+    # A case may be a text, which is what the user said.
+    asked = trial.case.input if isinstance(trial.case.input, list) else []
     return Setup(
         result.raw,
         trial.protocols.parse or any_protocol(result.protocol),
         result.options,
         result.tools or trial.case.tools,
         trial.case.target,
-        tuple(trial.request.get("messages") or _messages_of(trial.case.input)),
+        tuple(trial.request.get("messages") or asked),
         tuple(chunks),
         exchange,
         str(trial.score or trial.missing_reason),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from ...core.types import CallEnd, ParseResult, Recovered, Retract, Step, Withdrawn
+from ...core.types import CallEnd, ParseResult, Recovered, Retract, Withdrawn
 from ...core.types.result import explain_call
 from ...core.values.printable import counted
 from ...evals.readings.compare import compare
@@ -104,17 +104,17 @@ def next_steps(setup: Setup, result: ParseResult) -> list[dict[str, Any]]:
         other = setup.changed({"coerce": policy})
         calls = other.parse().calls if policy != setup.options.coerce else ()
         if calls and all(call.valid for call in calls):
-            changes = [_changed_value(step) for call in calls for step in call.steps]
+            changes = [
+                _text(f"{step.path} {step.before_json} → {step.after_json}", 80)
+                for call in calls
+                for step in call.steps
+            ]
             words = f"accept it under the policy {policy}"
             if changes:
                 words += f": {', '.join(changes[:3])}{' …' if len(changes) > 3 else ''}"
             steps.append({"words": words, "values": {"coerce": policy}})
             break
     return steps
-
-
-def _changed_value(step: Step) -> str:
-    return _text(f"{step.path} {step.before_json} → {step.after_json}", 80)
 
 
 def choices() -> dict[str, list[str]]:

@@ -62,6 +62,14 @@ function replayed(timeline, step) {
   return { pieces, fed: timeline.ends[step], settled: timeline.settled[step] };
 }
 
+function cells(texts) {
+  return texts.map((text) => make("td", "", text));
+}
+
+function table(words, rows) {
+  return make("table", "tb-table", [make("tr", "", heads(words)), ...rows]);
+}
+
 class Bench {
   /** send: takes a message for the kernel; null where there is none, as on a page from disk. */
   constructor(root, state, send) {
@@ -71,11 +79,7 @@ class Bench {
     this.shown = 0;
     this.undos = [];
     this.uid = `tb${Math.random().toString(36).slice(2, 9)}`;
-    this.root = make("div", "tp tb", undefined, {
-      "data-lm-suppress-shortcuts": "true",
-      role: "region",
-      "aria-label": "Workbench",
-    });
+    this.root = make("div", "tp tb", undefined, { "data-lm-suppress-shortcuts": "true", role: "region", "aria-label": "Workbench" });
     root.replaceChildren(this.root);
     this.build();
     this.take(state.view, true);
@@ -87,47 +91,37 @@ class Bench {
   // what is there
 
   build() {
-    this.bar = make("div", "tb-bar", undefined, { role: "toolbar", "aria-label": "How the text is read" });
+    const change = () => this.edit();
+    const labelled = [];
     this.pickers = {};
     for (const [name, label] of [["protocol", "protocol"], ["coerce", "policy"], ["reasoning", "reasoning"]]) {
-      const picker = make("select", "tb-pick", undefined, { "aria-label": label });
-      picker.addEventListener("change", () => this.edit());
-      this.pickers[name] = picker;
-      const box = make("label", "tb-label", label);
-      box.append(picker);
-      this.bar.append(box);
+      this.pickers[name] = make("select", "tb-pick", undefined, { "aria-label": label, change });
+      labelled.push(make("label", "tb-label", [label, this.pickers[name]]));
     }
     this.switches = {};
     for (const [name, title] of [["repair", "read damaged bodies"], ["recover", "read calls outside their format"]]) {
-      const box = make("label", "tb-label", undefined, { title });
-      const input = make("input", "", undefined, { type: "checkbox" });
-      input.addEventListener("change", () => this.edit());
-      this.switches[name] = input;
-      box.append(input, name);
-      this.bar.append(box);
+      this.switches[name] = make("input", "", undefined, { type: "checkbox", change });
+      labelled.push(make("label", "tb-label", [this.switches[name], name], { title }));
     }
     this.undo = this.button("Undo", () => this.back(), "Ctrl+Z outside the text");
     this.reset = this.button("Original", () => this.original(), "as it was recorded");
-    this.bar.append(this.undo, this.reset);
+    this.bar = make("div", "tb-bar", [...labelled, this.undo, this.reset], { role: "toolbar", "aria-label": "How the text is read" });
 
-    this.walk = make("span", "tb-walk");
     this.place = make("span", "tb-place", "", { role: "status" });
-    this.walk.append(this.button("‹ p", () => this.go(-1), "the one before: key p", "previous"), this.place, this.button("n ›", () => this.go(1), "the next one: key n", "next"));
+    const steps = [this.button("‹ p", () => this.go(-1), "the one before: key p", "previous"), this.place, this.button("n ›", () => this.go(1), "the next one: key n", "next")];
+    this.walk = make("span", "tb-walk", steps);
 
     this.title = make("div", "tb-title");
     this.sentence = make("p", "tb-sentence", "", { role: "status", "aria-live": "polite" });
     this.fault = make("p", "tb-fault", "", { role: "alert", hidden: "" });
 
-    this.text = make("textarea", "tb-text", undefined, { "aria-label": "Raw text", spellcheck: "false", rows: "6", autocomplete: "off" });
-    this.text.addEventListener("input", () => this.later());
+    const input = () => this.later();
+    this.text = make("textarea", "tb-text", undefined, { "aria-label": "Raw text", spellcheck: "false", rows: "6", autocomplete: "off", input });
     this.changed = make("p", "tb-changed", "", { role: "status" });
-    this.tools = make("textarea", "tb-text tb-tools", undefined, { "aria-label": "Tools as JSON", spellcheck: "false", rows: "10" });
-    this.tools.addEventListener("input", () => this.later());
-    const texts = make("div", "tb-texts");
-    const left = make("label", "tb-field", this.send ? "Raw text: change it" : "Raw text");
-    left.append(this.text, this.changed);
+    this.tools = make("textarea", "tb-text tb-tools", undefined, { "aria-label": "Tools as JSON", spellcheck: "false", rows: "10", input });
     this.toolBox = this.fold("Tools", this.tools);
-    texts.append(left, this.toolBox);
+    const left = make("label", "tb-field", [this.send ? "Raw text: change it" : "Raw text", this.text, this.changed]);
+    const texts = make("div", "tb-texts", [left, this.toolBox]);
 
     this.pipeline = make("div", "tb-stages", undefined, { role: "tablist", "aria-label": "Pipeline" });
     this.lines = make("div", "tb-lines", undefined, { role: "tabpanel", id: `${this.uid}-lines`, tabindex: "0" });
@@ -136,66 +130,49 @@ class Bench {
     this.view = make("div", "tb-view");
     this.stream = this.fold("Stream: replay it chunk by chunk", this.streamPanel(), () => this.askTimeline());
     this.compared = make("div", "tb-compared");
-    this.compare = this.fold("All protocols side by side", this.compared, () => this.askCompare());
-    this.other = make("select", "tb-pick", undefined, { "aria-label": "the other reading" });
-    this.other.addEventListener("change", () => this.askBeside());
+    this.compare = this.fold("All protocols side by side", this.compared, () => this.ask("compare"));
+    this.other = make("select", "tb-pick", undefined, { "aria-label": "the other reading", change: () => this.askBeside() });
     this.differing = make("div", "tb-compared");
-    const beside = make("div");
-    beside.append(this.other, this.differing);
-    this.beside = this.fold("Another policy or protocol, value by value", beside, () => this.askBeside());
+    this.beside = this.fold("Another policy or protocol, value by value", make("div", "", [this.other, this.differing]), () => this.askBeside());
     this.exchange = make("div", "tb-exchange");
     this.keep = this.fold("Keep it", this.keepPanel());
-    this.root.append(this.bar, this.title, this.sentence, this.fault, texts, this.readings, this.wanted, this.pipeline, this.lines, this.view, this.stream, this.compare, this.beside, this.exchange, this.keep, this.keysHelp());
-  }
-
-  keysHelp() {
-    const keys = make("div", "tp-keys tb-keys", undefined, { "aria-hidden": "true" });
-    for (const [key, word] of [["e", "edit"], ["Esc", "leave the text"], ["1–6", "stage"], ["n p", "next, previous"], ["/", "search"], ["← →", "chunk"]]) {
-      keys.append(make("kbd", "tp-key", key), make("span", "", word));
-    }
-    return keys;
+    const keys = keyLine("tp-keys tb-keys", [["e", "edit"], ["Esc", "leave the text"], ["1–6", "stage"], ["n p", "next, previous"], ["/", "search"], ["← →", "chunk"]]);
+    this.root.append(this.bar, this.title, this.sentence, this.fault, texts, this.readings, this.wanted, this.pipeline, this.lines, this.view, this.stream, this.compare, this.beside, this.exchange, this.keep, keys);
   }
 
   button(text, act, title, label) {
-    const button = make("button", "tb-button", text, { type: "button", title });
-    if (label) button.setAttribute("aria-label", label);
-    button.addEventListener("click", act);
-    return button;
+    return makeButton("tb-button", text, act, { title, ...(label ? { "aria-label": label } : {}) });
   }
 
   fold(title, content, onOpen = () => {}) {
-    const box = make("details", "tb-fold");
-    box.append(make("summary", "", title), content);
-    box.addEventListener("toggle", () => box.open && onOpen());
+    const box = make("details", "tb-fold", [make("summary", "", title), content], { toggle: () => box.open && onOpen() });
     return box;
   }
 
   streamPanel() {
-    const panel = make("div", "tb-stream");
-    const controls = make("div", "tb-controls");
-    this.size = make("input", "tb-size", undefined, { type: "number", min: "0", max: "100000", value: "0", "aria-label": "Characters a chunk, 0 as recorded" });
-    this.size.addEventListener("change", () => this.askTimeline(true));
-    const size = make("label", "tb-label", "characters a chunk (0: as recorded)");
-    size.append(this.size);
-    this.slider = make("input", "tb-slider", undefined, { type: "range", min: "0", max: "0", value: "0", role: "slider", "aria-label": "Chunk" });
-    this.slider.addEventListener("input", () => this.scrub(Number(this.slider.value)));
+    this.size = make("input", "tb-size", undefined, {
+      type: "number",
+      min: "0",
+      max: "100000",
+      value: "0",
+      "aria-label": "Characters a chunk, 0 as recorded",
+      change: () => this.askTimeline(true),
+    });
+    const scrub = () => this.scrub(Number(this.slider.value));
+    this.slider = make("input", "tb-slider", undefined, { type: "range", min: "0", max: "0", value: "0", role: "slider", "aria-label": "Chunk", input: scrub });
     this.at = make("span", "tb-at", "", { role: "status" });
-    controls.append(size, this.slider, this.at);
+    const size = make("label", "tb-label", ["characters a chunk (0: as recorded)", this.size]);
     this.fed = make("div", "tb-fed", undefined, { "aria-label": "The text so far" });
     this.events = make("ol", "tb-events", undefined, { "aria-label": "Events of this chunk" });
-    panel.append(controls, this.fed, make("div", "tb-key", "plain: settled · framed: held back · pale: not there yet"), this.events);
-    return panel;
+    const key = make("div", "tb-key", "plain: settled · framed: held back · pale: not there yet");
+    return make("div", "tb-stream", [make("div", "tb-controls", [size, this.slider, this.at]), this.fed, key, this.events]);
   }
 
   keepPanel() {
-    const panel = make("div", "tb-keep");
     this.kept = make("textarea", "tb-text", undefined, { readonly: "", rows: "8", "aria-label": "Snippet" });
-    const row = make("div", "tb-controls");
-    for (const [kind, words] of [["pytest", "as a pytest case"], ["python", "as Python"], ["curl", "the request as curl"]]) {
-      row.append(this.button(words, () => this.ask("keep", { as: kind }), `copy ${words}`));
-    }
-    panel.append(row, this.kept);
-    return panel;
+    const kinds = [["pytest", "as a pytest case"], ["python", "as Python"], ["curl", "the request as curl"]];
+    const buttons = kinds.map(([kind, words]) => this.button(words, () => this.ask("keep", { as: kind }), `copy ${words}`));
+    return make("div", "tb-keep", [make("div", "tb-controls", buttons), this.kept]);
   }
 
   // what the kernel says
@@ -209,10 +186,9 @@ class Bench {
       this.text.value = view.raw;
       this.tools.value = view.tools;
     }
-    this.fill(this.pickers.protocol, this.state.choices.protocol, view.protocol);
-    this.fill(this.pickers.coerce, this.state.choices.coerce, view.options.coerce);
-    this.fill(this.pickers.reasoning, this.state.choices.reasoning, view.options.reasoning);
-    for (const [name, input] of Object.entries(this.switches)) input.checked = view.options[name];
+    const values = this.valuesOf(view);
+    for (const [name, picker] of Object.entries(this.pickers)) this.fill(picker, this.state.choices[name], values[name]);
+    for (const [name, input] of Object.entries(this.switches)) input.checked = values[name];
     this.settled = this.values();
     this.sentence.textContent = view.sentence;
     this.title.replaceChildren(...(view.title ? [make("strong", "", view.title)] : []), ...(view.outcome ? [make("span", "tb-outcome", view.outcome)] : []));
@@ -231,7 +207,7 @@ class Bench {
     this.markChanges();
     this.timeline = view.timeline ?? null;
     if (this.stream.open) this.askTimeline(true);
-    if (this.compare.open) this.askCompare();
+    if (this.compare.open) this.ask("compare");
     if (this.beside.open) this.askBeside();
     this.kept.value = "";
     if (!this.send) this.freeze();
@@ -250,9 +226,7 @@ class Bench {
     for (const element of [this.text, this.tools, ...Object.values(this.pickers), ...Object.values(this.switches), this.undo, this.reset, this.size]) element.disabled = true;
     this.text.disabled = false;
     this.text.readOnly = true;
-    this.compare.hidden = true;
-    this.beside.hidden = true;
-    this.keep.hidden = true;
+    for (const fold of [this.compare, this.beside, this.keep]) fold.hidden = true;
   }
 
   hear(message) {
@@ -372,23 +346,18 @@ class Bench {
     const focused = this.pipeline.contains(this.root.getRootNode().activeElement);
     this.stage ??= "validated";
     this.pipeline.replaceChildren(
-      ...this.current.pipeline.map((stage, i) => {
-        const tab = make("button", "tp-tab tb-stage", undefined, { type: "button", role: "tab", title: `key ${i + 1}`, "aria-controls": `${this.uid}-lines`, "aria-selected": String(stage.name === this.stage), tabindex: stage.name === this.stage ? "0" : "-1" });
-        tab.append(make("kbd", "tp-key", String(i + 1), { "aria-hidden": "true" }), make("span", "", stage.name), make("span", "tb-count", stage.count));
-        tab.addEventListener("click", () => this.toStage(stage.name));
-        return tab;
+      ...this.current.pipeline.map(({ name, count }, i) => {
+        const isChosen = name === this.stage;
+        const parts = [make("kbd", "tp-key", String(i + 1), { "aria-hidden": "true" }), make("span", "", name), make("span", "tb-count", count)];
+        const tab = { role: "tab", title: `key ${i + 1}`, "aria-controls": `${this.uid}-lines`, "aria-selected": String(isChosen), tabindex: isChosen ? "0" : "-1" };
+        return makeButton("tp-tab tb-stage", parts, () => this.toStage(name), tab);
       }),
     );
-    if (focused) this.pipeline.querySelector('[aria-selected="true"]')?.focus({ preventScroll: true });
+    if (focused) this.focus();
     const stage = this.current.pipeline.find((s) => s.name === this.stage);
-    const list = make("ul", "tb-list");
-    for (const [what, detail, kind] of stage.lines) {
-      const item = make("li", `tb-line tb-${kind}`);
-      item.append(make("span", "tp-rule", what), make("span", "tb-detail", detail));
-      list.append(item);
-    }
-    this.lines.replaceChildren(list);
-    if (!stage.lines.length) this.lines.replaceChildren(make("p", "tp-note", stage.name === "raw" ? "The text as it came." : "Nothing was done here."));
+    const items = stage.lines.map(([what, detail, kind]) => make("li", `tb-line tb-${kind}`, [make("span", "tp-rule", what), make("span", "tb-detail", detail)]));
+    const none = stage.name === "raw" ? "The text as it came." : "Nothing was done here.";
+    this.lines.replaceChildren(items.length ? make("ul", "tb-list", items) : make("p", "tp-note", none));
     if (stage.of > stage.lines.length) this.lines.append(make("p", "tp-note", `The first ${stage.lines.length} of ${stage.of}.`));
   }
 
@@ -396,7 +365,7 @@ class Bench {
     this.stage = name;
     this.drawPipeline();
     this.inner.setStage(STAGE_OF[name], false);
-    this.pipeline.querySelector('[aria-selected="true"]').focus({ preventScroll: true });
+    this.focus();
   }
 
   drawReadings() {
@@ -404,49 +373,32 @@ class Bench {
     this.readings.hidden = !readings.length;
     this.readings.replaceChildren();
     if (!readings.length) return;
-    this.readings.append(make("div", "tp-title", "It may be one of these: nothing was chosen for you"));
-    const row = make("div", "tb-cards");
-    for (const reading of readings) {
-      const card = make("div", "tb-card");
-      card.append(make("strong", "", reading.name), make("code", "", reading.arguments), make("span", "tp-dim", `cost ${reading.cost}: ${reading.edits.join(", ")}`));
-      if (reading.why) card.append(make("span", "tb-warn", reading.why));
-      if (reading.text && this.send) {
-        card.append(
-          this.button("Take this one", () => {
-            this.text.value = reading.text;
-            this.edit();
-          }, "write it into the text; Undo takes it back"),
-        );
-      }
-      row.append(card);
-    }
-    this.readings.append(row);
+    const cards = readings.map((reading) => {
+      const take = () => {
+        this.text.value = reading.text;
+        this.edit();
+      };
+      const parts = [make("strong", "", reading.name), make("code", "", reading.arguments), make("span", "tp-dim", `cost ${reading.cost}: ${reading.edits.join(", ")}`)];
+      if (reading.why) parts.push(make("span", "tb-warn", reading.why));
+      if (reading.text && this.send) parts.push(this.button("Take this one", take, "write it into the text; Undo takes it back"));
+      return make("div", "tb-card", parts);
+    });
+    this.readings.append(make("div", "tp-title", "It may be one of these: nothing was chosen for you"), make("div", "tb-cards", cards));
   }
 
   drawWanted() {
     const { wanted } = this.current;
     this.wanted.hidden = !wanted.length;
-    this.wanted.replaceChildren();
-    if (!wanted.length) return;
-    const table = make("table", "tb-table");
-    const head = make("tr");
-    for (const word of ["wanted", "got", "difference"]) head.append(make("th", "", word, { scope: "col" }));
-    table.append(head);
-    for (const one of wanted) {
-      const row = make("tr", one.difference ? "tb-bad" : "tb-good");
-      row.append(make("td", "", one.want || "–"), make("td", "", one.got || "–"), make("td", "", one.difference || "none"));
-      table.append(row);
-    }
-    this.wanted.append(table);
+    const rows = wanted.map(({ want, got, difference: differs }) => make("tr", differs ? "tb-bad" : "tb-good", cells([want || "–", got || "–", differs || "none"])));
+    this.wanted.replaceChildren(...(wanted.length ? [table(["wanted", "got", "difference"], rows)] : []));
   }
 
   drawExchange() {
     const parts = Object.entries(this.current.exchange);
     const folds = parts.map(([name, text]) => this.fold(`The ${name} as it was recorded`, make("pre", "tb-json", text)));
     if (this.current.asked.length) {
-      const asked = make("dl", "tb-asked");
-      for (const [role, said] of this.current.asked) asked.append(make("dt", "", role), make("dd", "", said));
-      folds.unshift(this.fold("What was asked", asked));
+      const asked = this.current.asked.flatMap(([role, said]) => [make("dt", "", role), make("dd", "", said)]);
+      folds.unshift(this.fold("What was asked", make("dl", "tb-asked", asked)));
     }
     this.exchange.replaceChildren(...folds);
   }
@@ -483,17 +435,11 @@ class Bench {
     const now = this.timeline.events[step];
     this.events.replaceChildren(
       ...now.map(([kind, start, end, said]) => {
-        const item = make("li", `tb-event tb-e-${kind}`);
         const place = end > start ? ` “${short(slice(start, end))}”` : "";
-        item.append(make("strong", "", EVENT_WORDS[kind] ?? kind), `${place}${said ? `: ${said}` : ""}`);
-        return item;
+        return make("li", `tb-event tb-e-${kind}`, [make("strong", "", EVENT_WORDS[kind] ?? kind), `${place}${said ? `: ${said}` : ""}`]);
       }),
     );
     if (!now.length) this.events.append(make("li", "tp-dim", step === last ? "The end settled nothing more." : "No event: all of this chunk is held back."));
-  }
-
-  askCompare() {
-    this.ask("compare");
   }
 
   /** The values that differ where the text is read by another policy or protocol. */
@@ -509,38 +455,23 @@ class Bench {
   }
 
   drawBeside(rows) {
-    const table = this.table(["", "as above", this.other.selectedOptions[0].textContent]);
-    for (const row of rows) {
-      const line = make("tr");
-      line.append(make("th", "", row[0], { scope: "row" }), make("td", "", row[1] || "–"), make("td", "", row[2] || "–"));
-      table.append(line);
-    }
-    this.differing.replaceChildren(rows.length ? table : make("p", "tp-note", "Both readings give the same values."));
-  }
-
-  table(words) {
-    const table = make("table", "tb-table");
-    const head = make("tr");
-    for (const word of words) head.append(make("th", "", word, { scope: "col" }));
-    table.append(head);
-    return table;
+    const lines = rows.map(([name, here, there]) => make("tr", "", [make("th", "", name, { scope: "row" }), ...cells([here || "–", there || "–"])]));
+    const words = ["", "as above", this.other.selectedOptions[0].textContent];
+    this.differing.replaceChildren(rows.length ? table(words, lines) : make("p", "tp-note", "Both readings give the same values."));
   }
 
   drawCompared(rows) {
-    const table = this.table(["protocol", "agrees", "verdict", "calls", "problems"]);
     const some = rows.filter((row) => row.calls.length);
-    for (const row of some) {
-      const line = make("tr");
-      const name = make("td");
-      name.append(this.button(row.protocol, () => {
-        this.pickers.protocol.value = row.protocol;
+    const lines = some.map(({ protocol, agrees, verdict, calls, problems }) => {
+      const read = () => {
+        this.pickers.protocol.value = protocol;
         this.edit();
-      }, "read the text by it"));
-      line.append(name, make("td", "", row.agrees), make("td", "", row.verdict), make("td", "", row.calls.join("\n")), make("td", "", row.problems.join(", ")));
-      table.append(line);
-    }
+      };
+      const name = make("td", "", [this.button(protocol, read, "read the text by it")]);
+      return make("tr", "", [name, ...cells([agrees, verdict, calls.join("\n"), problems.join(", ")])]);
+    });
     const silent = rows.filter((row) => !row.calls.length).map((row) => row.protocol);
-    this.compared.replaceChildren(table);
+    this.compared.replaceChildren(table(["protocol", "agrees", "verdict", "calls", "problems"], lines));
     if (silent.length) this.compared.append(make("p", "tp-note", `No call: ${silent.join(", ")}.`));
   }
 
@@ -604,10 +535,9 @@ function render({ model, el }) {
   const bench = mountBench(el, state, (message) => model.send(message));
   const still = document.getElementById(state.static);
   if (still) still.hidden = true;
-  const hear = (message) => bench.hear(message);
-  model.on("msg:custom", hear);
+  const stop = listen(model, { "msg:custom": (message) => bench.hear(message) });
   return () => {
-    model.off("msg:custom", hear);
+    stop();
     if (still) still.hidden = false;
   };
 }

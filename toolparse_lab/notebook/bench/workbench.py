@@ -15,14 +15,14 @@ from ...core.types import ParseResult
 from ...formats.like import ProtocolLike
 from ...views import render_result
 from ...views.show import visible
-from ..page import show_html, source, static_id, write_view
+from ..page import front, show_html, source, static_id, write_view
 from .setup import Setup, setups_of, snippet_of
 from .view import beside, choices, choices_of, comparison_of, timeline_of, view_of
 
 
 def bench_module() -> str:
     """Return the front end: the parse view's module, and the workbench around it."""
-    base = source("parse_view.js").rsplit("\nfunction render(", 1)[0]
+    base = front("parse_view.js").rsplit("\nfunction render(", 1)[0]
     return base + "\n" + source("bench/workbench.js")
 
 
