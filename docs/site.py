@@ -69,6 +69,7 @@ REDIRECTS = {
     "gateway": "servers.html#a-gateway",
     "gateway#debug-a-live-application": "servers.html#debug-a-live-application",
     "gateway#the-litellm-proxy": "servers.html#the-litellm-proxy",
+    "glossary": "start.html#words",
     "leaderboard": "measurements.html#the-leaderboard",
     "litellm": "app.html#call-tools-through-litellm",
     "litellm#options": "app.html#options",
@@ -87,6 +88,13 @@ REDIRECTS = {
     "middleware#debug": "app.html#log-what-the-middleware-does",
     "middleware#compare-with-the-typescript-package": "port.html",
     "streams": "app.html#read-a-stream",
+    "theory": "architecture.html",
+    "tokens": "frames.html#tokens",
+    "tokens#rows-to-train-on": "frames.html#rows-to-train-on",
+    "tokens#a-reward-for-your-trainer": "frames.html#a-reward-for-your-trainer",
+    "tokens#does-the-next-prompt-show-the-model-its-own-words": (
+        "own_format.html#does-the-next-prompt-show-the-model-its-own-words"
+    ),
     "unlisted_models": "own_format.html",
     "unlisted_models#response-templates": "own_format.html#i-have-a-response-template",
 }
@@ -205,10 +213,12 @@ def write_redirects() -> None:
             if address.startswith(f"{name}#")
         }
         target = REDIRECTS[name]
+        # A section that moved with its page keeps its anchor.
+        otherwise = json.dumps(target) + ("" if "#" in target else " + location.hash")
         page = (
             f'<!doctype html><meta charset="utf-8"><title>{target}</title>\n'
             f"<script>location.replace({json.dumps(anchors)}[location.hash] || "
-            f"{json.dumps(target)})</script>\n"
+            f"{otherwise})</script>\n"
             f'<noscript><meta http-equiv="refresh" content="0; url={target}"></noscript>\n'
             f'<p>This page is now <a href="{target}">{target}</a>.</p>\n'
         )
