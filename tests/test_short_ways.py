@@ -17,14 +17,17 @@ from toolparse_lab.arguments.schema.walk import Walk
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import Edit, ParseOptions, Segment, Span, Step, ToolCall
 from toolparse_lab.core.types.spans import maker_of
+from toolparse_lab.formats.auto import AUTO
 from toolparse_lab.formats.disambiguation import is_doubtful, is_plain_object
 from toolparse_lab.formats.json.source import ONE_CALL, BodySource
 from toolparse_lab.formats.parameters.form import TagForm, decoded_text
 from toolparse_lab.formats.parameters.strict import read_functions, trimmed
 from toolparse_lab.formats.registry import protocol_of
 from toolparse_lab.formats.rxml import element as rxml_text
+from toolparse_lab.formats.scan import partial_start
 from toolparse_lab.parser.recovery import CallLines, first_signs
 from toolparse_lab.parser.resolve import Resolver
+from toolparse_lab.parser.state import Setting, _Either
 from toolparse_lab.parser.text import TextScanner
 
 from .quotations import CALLS, TOOLS, formats, written
@@ -224,3 +227,43 @@ def test_a_line_that_no_name_of_a_tool_begins_is_no_call_of_python(text: str, fi
         protocol = protocol_of("hermes")
         lines = CallLines(Resolver(protocol, tools, ParseOptions()), ())
         assert lines.line(text, final, 0, False) is None
+
+
+# Tools whose names begin like literals of the formats, and contain what these end with.
+_AWKWARD = tool_specs(
+    [{"name": name} for name in ("tool", "tool_call", "tool_call>x", "think", "|im", "f", "call:")]
+)
+_TOKENS = [
+    "<",
+    "</",
+    ">",
+    "tool",
+    "_call",
+    "think",
+    "|im",
+    "_end|>",
+    "f",
+    "\n",
+    "```",
+    "[",
+    "x",
+    "s",
+]
+
+
+@pytest.mark.parametrize("protocol", [AUTO, *map(protocol_of, ("morph_xml", "yaml_xml"))])
+@given(st.lists(st.sampled_from(_TOKENS), max_size=30).map("".join))
+@example("<tool_call><tool_call>x<tool")
+@example("<|im_end|><|im<|im_end|")
+def test_literals_of_tools_are_found_as_in_one_pattern(protocol: Any, text: str) -> None:
+    setting = Setting(protocol, _AWKWARD, ParseOptions())
+    either = setting.tokens
+    assert isinstance(either, _Either)
+    whole = either._whole()
+    found = [(m.span(), m.lastgroup) for m in either.finditer(text)]
+    assert found == [(m.span(), m.lastgroup) for m in whole.finditer(text)]
+    assert setting.partial_start(text) == partial_start(text, setting.literals)
+    if isinstance(closers := setting.closers, _Either):
+        assert closers.sub("", text) == closers._whole().sub("", text)
+    for _ in range(1000):
+        assert (either.search(text) is None) == (whole.search(text) is None)

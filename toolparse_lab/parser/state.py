@@ -28,8 +28,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TypeAlias
 
 from ..core.errors import UnreadableInput
 from ..core.toolspec import ToolSpec
@@ -50,7 +53,7 @@ from ..core.types import (
     ToolCall,
 )
 from ..core.types.spans import make_segment
-from ..formats.base import Codec, Envelope, Protocol
+from ..formats.base import Codec, Envelope, Protocol, Tools
 from ..formats.scan import longest_of, partial_finder
 from ..formats.turns import THINK_ENDS, THINK_TAGS, TURN_ENDS
 from .echoes import Echoes, Repeats, as_draft
@@ -96,16 +99,41 @@ class Setting:
         )
         self.repeats = protocol.envelope.repeats
         self.reads_plain = protocol.id == "auto" or codec.plain_call is not Codec.plain_call
-        # A format's own opener may be, or begin with, what ends the turns of another family.
-        ends = tuple(e for e in TURN_ENDS if not any(h.startswith(e) for h in self.heads))
-        # The end of a tail waits for these.
-        self.literals = (*self.heads, *ends) + (
-            (*THINK_TAGS, *THINK_ENDS) if self.reads_reasoning else ()
-        )
-        self.partial_start = partial_finder(self.literals)
-        self.tokens = _text_tokens(self.literals, ends, bool(self.python_starts))
+        thoughts = (*THINK_TAGS, *THINK_ENDS) if self.reads_reasoning else ()
+        lists = bool(self.python_starts)
+        self.partial_start: Callable[[str], int]
+        # Exactly one group matches: `head`, `line`, `ticks`, `list` (a bracket that may begin a
+        # list of calls) or `end` (of a turn, and it begins nothing).
+        self.tokens: _Pattern
         # Of the literals that close a body and mean nothing else, None without such.
-        self.closers = _closer_tokens(protocol.envelope.closers_in_text(self.tools), self.heads)
+        self.closers: _Pattern | None = None
+
+        fixed, own = _of_tools(protocol.envelope.heads, self.tools)
+        if any(head.startswith(TURN_ENDS) for head in own):
+            fixed, own = self.heads, ()
+        ends = _ends_apart(fixed)
+        # The end of a tail waits for these.
+        self.literals = literals = (*self.heads, *ends, *thoughts)
+        if not own:
+            self.partial_start = partial_finder(literals)
+            self.tokens = _text_tokens(literals, ends, lists)
+        else:
+            first, second = partial_finder((*fixed, *ends, *thoughts)), partial_finder(own)
+            self.partial_start = lambda tail: min(first(tail), second(tail))
+            self.tokens = _Either(
+                _text_tokens((*fixed, *ends, *thoughts), ends, lists),
+                own,
+                lambda: _text_tokens(literals, ends, lists),
+            )
+
+        fixed, own = _of_tools(protocol.envelope.closers_in_text, self.tools)
+        common, others = _only_closers(fixed, self.heads), _only_closers(own, self.heads)
+        if others and common:
+            self.closers = _Either(
+                _any_literal(common), others, lambda: _any_literal((*common, *others))
+            )
+        elif others or common:
+            self.closers = _any_literal(common or others)
 
 
 _settings: dict[tuple[int, int, ParseOptions], Setting] = {}
@@ -126,13 +154,96 @@ def setting_of(protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOp
     return setting
 
 
-# Compiling takes longer than parsing a short answer, and most readers share a few sets of heads.
+# Literals as patterns
+#
+# A setting needs several hundred literals as one pattern, and to compile that takes as long as to
+# read a hundred short answers. Nearly all of them are the format's own, and are compiled once for
+# all tools; a tool adds one or two. So the two are searched next to each other, and compiled
+# together by whoever goes on searching. Logs often have other tools in every row.
+
+_WORTH = 400  # searches that take about as long as to compile
+
+
+class _Either:
+    # Two patterns that are read as one: of two matches the one that begins first, then the longer.
+    # own: literals that the first pattern has not. whole: makes the pattern that has both.
+    def __init__(
+        self, fixed: re.Pattern[str], own: tuple[str, ...], whole: Callable[[], re.Pattern[str]]
+    ) -> None:
+        self._fixed = fixed
+        self._own = re.compile(f"(?P<head>{longest_of(own)})")
+        self._longest = max(map(len, own))
+        self._whole = whole
+        self._left = _WORTH
+        self.search: Callable[..., re.Match[str] | None] = self._search
+
+    def _search(self, text: str, pos: int = 0, end: int = sys.maxsize) -> re.Match[str] | None:
+        self._left -= 1
+        if self._left < 0:
+            self.search = self._whole().search
+            return self.search(text, pos, end)
+        match = self._fixed.search(text, pos, end)
+        if match is None:
+            return self._own.search(text, pos, end)
+        # No further, so that a text of many tokens is not looked through again for each.
+        start = match.start()
+        own = self._own.search(text, pos, min(end, start + self._longest))
+        if own is None or own.start() > start:
+            return match
+        if own.start() == start:
+            kind = match.lastgroup
+            if kind == "end" or (kind in ("head", None) and match.end() > own.end()):
+                return match
+        return own
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        match = self.search(text)
+        while match is not None:
+            yield match
+            match = self.search(text, match.end())
+
+    def sub(self, replacement: str, text: str) -> str:
+        pieces, end = [], 0
+        for match in self.finditer(text):
+            pieces += text[end : match.start()], replacement
+            end = match.end()
+        return "".join((*pieces, text[end:]))
+
+
+_Pattern: TypeAlias = "re.Pattern[str] | _Either"
+
+
+def _of_tools(
+    literals_of: Callable[[Tools], tuple[str, ...]], tools: Tools
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    # The literals that a format has whatever the tools are, and those that they add.
+    every, fixed = literals_of(tools), literals_of({})
+    known = set(fixed)
+    if not known.issubset(every):
+        return every, ()
+    return fixed, tuple(literal for literal in every if literal not in known)
+
+
+@lru_cache(maxsize=512)
+def _ends_apart(heads: tuple[str, ...]) -> tuple[str, ...]:
+    # A format's own opener may be, or begin with, what ends the turns of another family.
+    return tuple(end for end in TURN_ENDS if not any(head.startswith(end) for head in heads))
+
+
+def _only_closers(literals: tuple[str, ...], heads: tuple[str, ...]) -> tuple[str, ...]:
+    others = {*heads, *TURN_ENDS}
+    return tuple(c for c in literals if c[0] not in "`\r\n ]" and c not in others)
+
+
+@lru_cache(maxsize=512)
+def _any_literal(literals: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(longest_of(literals))
+
+
 @lru_cache(maxsize=512)
 def _text_tokens(
     literals: tuple[str, ...], ends: tuple[str, ...] = (), lists: bool = False
 ) -> re.Pattern[str]:
-    # Everything that means something in text. Exactly one group matches: `head`, `line`, `ticks`,
-    # `list` (a bracket that may begin a list of calls) or `end` (of a turn, and it begins nothing).
     bracket = r"\[" if lists else "(?!)"
     first = {literal[0] for literal in literals} | {"\n", "`"} | ({"["} if lists else set())
     # Nearly every character begins nothing, and one look at a set says so; an alternation of all
@@ -143,13 +254,6 @@ def _text_tokens(
         f"{look}(?:(?P<end>{longest_of(ends)})|(?P<head>{heads})|(?P<line>\n)"
         f"|(?P<ticks>`{{1,{LONG_RUN}}})|(?P<list>{bracket}))"
     )
-
-
-@lru_cache(maxsize=512)
-def _closer_tokens(closers: tuple[str, ...], heads: tuple[str, ...]) -> re.Pattern[str] | None:
-    no_closers = (*heads, *TURN_ENDS)
-    only = [c for c in closers if c[0] not in "`\r\n ]" and c not in no_closers]
-    return re.compile(longest_of(only)) if only else None
 
 
 # A longer chunk is read in blocks, so that taking the settled part off the tail stays cheap.
