@@ -178,11 +178,9 @@ class AnyEnvelope(Envelope):
                 return opening
             if opening is not None:
                 candidates.append((member, opening))
-        return self._owned(candidates, text, pos, final, tools) if candidates else None
+        if not candidates:
+            return None
 
-    def _owned(
-        self, candidates: list[_Candidate], text: str, pos: int, final: bool, tools: Tools
-    ) -> Opening | NeedMore:
         # If the body suits none: the first format that takes any body, else the first of all.
         fallback: _Candidate | None = None
         # A single candidate needs no look at the body.
