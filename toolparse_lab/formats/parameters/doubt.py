@@ -77,19 +77,10 @@ def key_edits(form: SlotForm, body: str, tools: Mapping[str, ToolSpec]) -> list[
             i += 1
         while i < len(tags) and kinds[i] != "function_end":
             first, start = i, key_at if key else starts[i]
-            while i < len(tags) and (
-                kinds[i] in ("key", "key_end")
-                or (i == first and not key and kinds[i] == "function")
-            ):
-                if key and texts[i].strip():
-                    return None
-                key = key or texts[i].strip()
-                i += 1
-            # A value that holds a tag of the format has no certain end.
-            if i - first > _MOST_TAGS or kinds[i : i + 2] != ["value", "value_end"]:
+            passed = _past_key(kinds, texts, i, key)
+            if passed is None or not _knows(tools[name], passed[1]):
                 return None
-            if not _knows(tools[name], key):
-                return None
+            i, key = passed
             if kinds[first:i] != ["key", "key_end"] or start != starts[first]:
                 before, after, value = form.parameter
                 own = f"{before}{key}{after}{value}"
@@ -102,6 +93,21 @@ def key_edits(form: SlotForm, body: str, tools: Mapping[str, ToolSpec]) -> list[
             return None
         i += 1
     return edits
+
+
+def _past_key(kinds: list[str], texts: list[str], i: int, key: str) -> tuple[int, str] | None:
+    # The number of the tag before a value, and the name before that. key: if it is before tag i.
+    first = i
+    while i < len(kinds) and (
+        kinds[i] in ("key", "key_end") or (kinds[i] == "function" and i == first and not key)
+    ):
+        if key and texts[i].strip():
+            return None
+        key = key or texts[i].strip()
+        i += 1
+    # A value that holds a tag of the format has no certain end.
+    whole = i - first <= _MOST_TAGS and kinds[i : i + 2] == ["value", "value_end"]
+    return (i, key) if whole else None
 
 
 def _split(word: str, tools: Mapping[str, ToolSpec]) -> tuple[str, str] | None:
