@@ -16,7 +16,7 @@ import toolparse_lab as tp
 from toolparse_lab.arguments.rjson.positions import apply_edits
 from toolparse_lab.core.types import Edit
 from toolparse_lab.core.values import leaves, read_strict
-from toolparse_lab.formats.rxml.reader import unescape
+from toolparse_lab.formats.rxml.element import unescape
 
 from .core_cases import rows
 

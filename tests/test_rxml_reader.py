@@ -13,7 +13,8 @@ from toolparse_lab.arguments.rjson.positions import apply_edits
 from toolparse_lab.arguments.schema.view import view_of
 from toolparse_lab.core.errors import UnwritableCall
 from toolparse_lab.formats.rxml import ElementReader, write_element
-from toolparse_lab.formats.rxml.reader import text_params, unescape, unescape_offsets, wrapper_name
+from toolparse_lab.formats.rxml.element import unescape, unescape_offsets
+from toolparse_lab.formats.rxml.reader import text_params, wrapper_name
 
 from .core_cases import CORE, rows
 from .growth import grows_linearly

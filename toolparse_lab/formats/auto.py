@@ -57,18 +57,15 @@ def _owner(opening: Opening) -> Protocol:
 
 
 class _OfTools:
-    # varying: see `AnyEnvelope`. resuming: the formats of which an answer may begin with a
+    # heads: (place among the members, heads, length of the longest) of the formats whose heads
+    # depend on the tools, None as yet. resuming: the formats of which an answer may begin with a
     # character, after its prompt.
-    def __init__(self, tools: Tools, varying: tuple[tuple[int, Protocol], ...]) -> None:
-        self.tools = tools
-        self.resuming: dict[str, tuple[Protocol, ...]] = {}
-        self._varying = varying
+    __slots__ = ("heads", "resuming", "tools")
 
-    @cached_property
-    def heads(self) -> list[tuple[int, tuple[str, ...], int]]:
-        # (place, heads, length of the longest) of the formats whose heads depend on the tools
-        own = [(place, tuple(m.envelope.heads(self.tools))) for place, m in self._varying]
-        return [(place, heads, max(map(len, heads), default=0)) for place, heads in own]
+    def __init__(self, tools: Tools) -> None:
+        self.tools = tools
+        self.heads: list[tuple[int, tuple[str, ...], int]] | None = None
+        self.resuming: dict[str, tuple[Protocol, ...]] = {}
 
 
 class AnyEnvelope(Envelope):
@@ -102,7 +99,7 @@ class AnyEnvelope(Envelope):
         # another thread's tools are never mixed in.
         last = next(iter(self._last), None)
         if last is None or last.tools is not tools:
-            last = _OfTools(tools, self._varying)
+            last = _OfTools(tools)
             self._last[:] = [last]
         return last
 
@@ -111,6 +108,13 @@ class AnyEnvelope(Envelope):
         # (place among the members, format) of those whose heads depend on the tools
         fixed = enumerate(self.members)
         return tuple((i, m) for i, m in fixed if not m.envelope.heads_are_fixed)
+
+    def _varying_heads(self, tools: Tools) -> list[tuple[int, tuple[str, ...], int]]:
+        last = self._of(tools)
+        if last.heads is None:
+            own = [(place, tuple(m.envelope.heads(tools))) for place, m in self._varying]
+            last.heads = [(i, heads, max(map(len, heads), default=0)) for i, heads in own]
+        return last.heads
 
     @cached_property
     def _resuming(self) -> tuple[Protocol, ...]:
@@ -146,7 +150,7 @@ class AnyEnvelope(Envelope):
         match = index.pattern.match(text, pos)
         head = match[0] if match else ""
         sure = index.tokens.get(head) or index.sure(head, text, pos)
-        varying = self._of(tools).heads if sure is None or head[1:].isalpha() else ()
+        varying = self._varying_heads(tools) if sure is None or head[1:].isalpha() else ()
         # A tool may be called `function`, and have an element of that name.
         if sure is not None and not any(text.startswith(heads, pos) for _, heads, _ in varying):
             return sure
@@ -178,11 +182,9 @@ class AnyEnvelope(Envelope):
                 return opening
             if opening is not None:
                 candidates.append((member, opening))
-        return self._owned(candidates, text, pos, final, tools) if candidates else None
+        if not candidates:
+            return None
 
-    def _owned(
-        self, candidates: list[_Candidate], text: str, pos: int, final: bool, tools: Tools
-    ) -> Opening | NeedMore:
         # If the body suits none: the first format that takes any body, else the first of all.
         fallback: _Candidate | None = None
         # A single candidate needs no look at the body.

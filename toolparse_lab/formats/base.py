@@ -804,10 +804,20 @@ class Protocol:
 
     def _reads_back(self, text: str, name: str, arguments_json: str, tool: ToolSpec | None) -> bool:
         tools = {tool.name: tool} if tool is not None else {}
-        opening, start = self._open_call(text, tools, name)
-        if opening is None:
+        start = 0
+        # A format without delimiters has no heads to look for.
+        opening = self.envelope.speculates(text) or self.envelope.open(text, 0, True, tools)
+        if opening is None and self.envelope.may_resume:
+            opening = self.envelope.resumes(text, tools or {name: ToolSpec.of({"name": name})})
+        while isinstance(opening, Opening) and opening.kind == "markup":
+            if not 0 < opening.end <= len(text) - start:
+                break  # an envelope of somebody else's must not keep this loop going
+            start += opening.end
+            opening = self.envelope.open(text, start, True, tools)
+        if not isinstance(opening, Opening) or opening.kind != "call":
             return False
-        body = text[start:]
+
+        body = text[start + opening.end :]
         close = None if opening.whole else self.envelope.scanner(opening, tools).scan(body, True)
         if close is not None and not isinstance(close, Close):
             return False
@@ -822,19 +832,3 @@ class Protocol:
                 value, tool.schema_json, "safe", one_item=is_text, raw_text=is_text
             ).value
         return same(value, read_strict(arguments_json))
-
-    def _open_call(self, text: str, tools: Tools, name: str) -> tuple[Opening | None, int]:
-        start = 0
-        # A format without delimiters has no heads to look for.
-        opening = self.envelope.speculates(text) or self.envelope.open(text, 0, True, tools)
-        if opening is None and self.envelope.may_resume:
-            opening = self.envelope.resumes(text, tools or {name: ToolSpec.of({"name": name})})
-        while isinstance(opening, Opening) and opening.kind == "markup":
-            if not 0 < opening.end <= len(text) - start:
-                break  # an envelope of somebody else's must not keep this loop going
-            start += opening.end
-            opening = self.envelope.open(text, start, True, tools)
-
-        if not isinstance(opening, Opening) or opening.kind != "call":
-            return None, start
-        return opening, start + opening.end

@@ -228,14 +228,10 @@ def _format_of(model: Any) -> tuple[Protocol, ModelFormat | None]:
     with suppress(UnknownProtocol):
         return protocol_of(model), None
     row = model_format(model)
-    if row is None:
-        raise _unknown(model)
-    return protocol_of(row.format), row
-
-
-def _unknown(model: str) -> UnknownProtocol:
+    if row is not None:
+        return protocol_of(row.format), row
     if _UNSEEN.search(re.sub(r"[\s_]+", "-", model[:200].lower())):
-        return UnknownProtocol(
+        raise UnknownProtocol(
             "the format of this model is not public: its provider reads the calls itself",
             got=model[:200],
             expected="a model whose own text can be seen",
@@ -243,7 +239,7 @@ def _unknown(model: str) -> UnknownProtocol:
         )
     names = sorted({*protocols(), *PARSER_NAMES})
     similar = near(parser_key(model[:200]), names, cutoff=0.8)
-    return UnknownProtocol(
+    raise UnknownProtocol(
         "the format of this model is not known",
         got=model if len(model) <= 200 else f"{model[:200]}…",
         expected="a model of the table in docs/formats.md, or a server's name for its parser",

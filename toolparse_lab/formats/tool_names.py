@@ -63,10 +63,8 @@ def offered_name(name: str, tools: Collection[str]) -> OfferedName | None:
     module = next((module for module in MODULES if name.startswith(module)), "")
     if module and name[len(module) :] in tools:
         return OfferedName(name[len(module) :], len(module), "read.module-name")
-    return _without_marks(name, tools) if len(name) <= _LONGEST else None
-
-
-def _without_marks(name: str, tools: Collection[str]) -> OfferedName | None:
+    if len(name) > _LONGEST:
+        return None
     trimmed = name.strip()
     if trimmed in tools:
         return OfferedName(trimmed, name.index(trimmed), "read.trimmed-name")

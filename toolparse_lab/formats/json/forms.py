@@ -15,17 +15,7 @@ from ...arguments.schema.view import view_of
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Step
 from ...core.values import Value, write_canonical
-from ..base import (
-    NEED_MORE,
-    Answer,
-    Codec,
-    Decoded,
-    Message,
-    Opening,
-    Reading,
-    Tools,
-    named_call,
-)
+from ..base import NEED_MORE, Answer, Codec, Decoded, Message, Opening, Reading, Tools, named_call
 from .call import JsonCall, read_body_values
 from .judge import read_words, settle
 from .openers import JsonHeaders

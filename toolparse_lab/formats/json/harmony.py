@@ -8,15 +8,7 @@ import re
 from dataclasses import dataclass
 
 from ...core.types import Span
-from ..base import (
-    NEED_MORE,
-    Answer,
-    Opening,
-    Protocol,
-    Signs,
-    Tools,
-    make_opening,
-)
+from ..base import NEED_MORE, Answer, Opening, Protocol, Signs, Tools, make_opening
 from ..results import TextResult
 from ..scan import LiteralBody, Scanner
 from .forms import NamedJson

@@ -15,13 +15,7 @@ from ...core.types import Edit, Span, Step
 from ...core.types.spans import make_edit
 from ...core.values import Value, escape_token
 from ..base import Decoded, Reading, Tools, unread
-from ..disambiguation import (
-    Calls,
-    Disambiguation,
-    call_is_doubtful,
-    is_plain_object,
-    near_edits,
-)
+from ..disambiguation import Calls, Disambiguation, call_is_doubtful, is_plain_object, near_edits
 from .form import Form
 from .slots import SlotForm
 from .strict import read_functions
@@ -35,6 +29,7 @@ from .strict import read_functions
 
 
 RULE = "tags.key"
+_CLOSERS = ("key_end", "value_end")
 _MOST_TAGS = 4  # around one name
 
 
@@ -53,112 +48,83 @@ def _tags(form: SlotForm) -> re.Pattern[str]:
     return re.compile("|".join(f"(?P<{k}>{re.escape(v)})" for k, v in literals.items()))
 
 
-class KeyReader:
-    """Walks once over a body. `edits` stays None if anything in it is not understood."""
-
-    def __init__(self, form: SlotForm, body: str, tools: Mapping[str, ToolSpec]) -> None:
-        self._form = form
-        self._body = body
-        self._tools = tools
-        self._name = ""
-        self._repairs: list[Edit] = []
-        self.edits: list[Edit] | None = self._repairs if self._read() else None
-
-    def _read(self) -> bool:
-        body = self._body
-        matches = list(_tags(self._form).finditer(body))
-        # The block's own tags, if there are any, are not part of the body.
-        if not matches or matches[0].lastgroup != "function" or body[: matches[0].start()].strip():
-            return False
-        i = 0
-        while i < len(matches):
-            if matches[i].lastgroup != "function" or self._text(matches, i - 1).strip():
-                return False
-            end = self._function(matches, i)
-            if end is None:
-                return False
-            i = end
-        return not self._text(matches, len(matches) - 1).strip()
-
-    def _text(self, matches: list[re.Match[str]], i: int) -> str:
-        start = matches[i].end() if i >= 0 else 0
-        end = matches[i + 1].start() if i + 1 < len(matches) else len(self._body)
-        return self._body[start:end]
-
-    def _function(self, matches: list[re.Match[str]], i: int) -> int | None:
-        head = self._text(matches, i)
-        word = head.strip()
-        split = self._split(word)
-        if split is None:
+def key_edits(form: SlotForm, body: str, tools: Mapping[str, ToolSpec]) -> list[Edit] | None:
+    """Return the edits that put the tags of keys right, None if anything is not understood."""
+    tags = list(_tags(form).finditer(body))
+    kinds = [str(tag.lastgroup) for tag in tags]
+    starts = [*(tag.start() for tag in tags), len(body)]
+    texts = [body[tag.end() : start] for tag, start in zip(tags, starts[1:], strict=True)]
+    # The block's own tags, if there are any, are not part of the body.
+    if not tags or body[: starts[0]].strip() or texts[-1].strip():
+        return None
+    edits: list[Edit] = []
+    i = 0
+    while i < len(tags):
+        word = texts[i].strip()
+        split = _split(word, tools)
+        if kinds[i] != "function" or (i and texts[i - 1].strip()) or split is None:
             return None
-        self._name, key = split
-        key_at = matches[i].end() + head.find(word) + len(word) - len(key) if key else -1
+        name, key = split
+        key_at = tags[i].end() + texts[i].find(word) + len(word) - len(key)
         i += 1
-        if i < len(matches) and matches[i].lastgroup == "separator":
-            if key or self._text(matches, i).strip():
+        if kinds[i : i + 1] == ["separator"]:
+            if key or texts[i].strip():
                 return None
             i += 1
         # Closers after a name, which close nothing.
-        while not key and i < len(matches) and matches[i].lastgroup in ("key_end", "value_end"):
-            if self._text(matches, i).strip():
-                break
-            self._repairs.append(make_edit(Span(*matches[i].span()), "", RULE))
+        while not key and i < len(tags) and kinds[i] in _CLOSERS and not texts[i].strip():
+            edits.append(make_edit(Span(*tags[i].span()), "", RULE))
             i += 1
-        while i < len(matches) and matches[i].lastgroup != "function_end":
-            end = self._parameter(matches, i, key, key_at)
-            if end is None:
+        while i < len(tags) and kinds[i] != "function_end":
+            first, start = i, key_at if key else starts[i]
+            passed = _past_key(kinds, texts, i, key)
+            if passed is None or not _knows(tools[name], passed[1]):
                 return None
-            i, key = end, ""
+            i, key = passed
+            if kinds[first:i] != ["key", "key_end"] or start != starts[first]:
+                before, after, value = form.parameter
+                own = f"{before}{key}{after}{value}"
+                edits.append(make_edit(Span(start, tags[i].end()), own, RULE))
+            i += 2
             # Behind a value, and before the next tag, the next name may have lost its tags.
-            text = self._text(matches, i - 1)
-            key = text.strip()
-            key_at = matches[i - 1].end() + text.find(key) if key else -1
-        if key or i >= len(matches):
+            key = texts[i - 1].strip()
+            key_at = tags[i - 1].end() + texts[i - 1].find(key)
+        if key or i >= len(tags):
             return None
-        return i + 1
+        i += 1
+    return edits
 
-    def _split(self, word: str) -> tuple[str, str] | None:
-        # The tool's name and the parameter's, of which one may be "".
-        if word in self._tools:
-            return word, ""
-        # Where one tool's name begins with another's, a word may be split in two ways.
-        splits = [
-            (name, word[len(name) :].strip())
-            for name, tool in self._tools.items()
-            if word.startswith(name) and self._knows(tool, word[len(name) :].strip())
-        ]
-        return splits[0] if len(splits) == 1 else None
 
-    def _knows(self, tool: ToolSpec, key: str) -> bool:
-        return key in view_of(tool.schema_json).properties
+def _past_key(kinds: list[str], texts: list[str], i: int, key: str) -> tuple[int, str] | None:
+    # The number of the tag before a value, and the name before that. key: if it is before tag i.
+    first = i
+    while i < len(kinds) and (
+        kinds[i] in ("key", "key_end") or (kinds[i] == "function" and i == first and not key)
+    ):
+        if key and texts[i].strip():
+            return None
+        key = key or texts[i].strip()
+        i += 1
+    # A value that holds a tag of the format has no certain end.
+    whole = i - first <= _MOST_TAGS and kinds[i : i + 2] == ["value", "value_end"]
+    return (i, key) if whole else None
 
-    def _parameter(self, matches: list[re.Match[str]], i: int, key: str, key_at: int) -> int | None:
-        # key: its name, if that is before the tag, at offset `key_at`. Returns the number
-        # of the tag after it.
-        first = i
-        start = key_at if key else matches[i].start()
-        while i < len(matches) and (
-            matches[i].lastgroup in ("key", "key_end")
-            or (i == first and not key and matches[i].lastgroup == "function")
-        ):
-            text = self._text(matches, i).strip()
-            if text and key:
-                return None
-            key = key or text
-            i += 1
-        # A value that holds a tag of the format has no certain end.
-        if i + 1 >= len(matches) or i - first > _MOST_TAGS or matches[i].lastgroup != "value":
-            return None
-        if matches[i + 1].lastgroup != "value_end":
-            return None
-        if not self._knows(self._tools[self._name], key):
-            return None
-        tags = self._form.parameter
-        own = [m.lastgroup for m in matches[first : i + 1]] == ["key", "key_end", "value"]
-        if not own or start != matches[first].start():
-            text = f"{tags[0]}{key}{tags[1]}{tags[2]}"
-            self._repairs.append(make_edit(Span(start, matches[i].end()), text, RULE))
-        return i + 2
+
+def _split(word: str, tools: Mapping[str, ToolSpec]) -> tuple[str, str] | None:
+    # The tool's name and the parameter's, of which one may be "".
+    if word in tools:
+        return word, ""
+    # Where one tool's name begins with another's, a word may be split in two ways.
+    splits = [
+        (name, word[len(name) :].strip())
+        for name, tool in tools.items()
+        if word.startswith(name) and _knows(tool, word[len(name) :].strip())
+    ]
+    return splits[0] if len(splits) == 1 else None
+
+
+def _knows(tool: ToolSpec, key: str) -> bool:
+    return key in view_of(tool.schema_json).properties
 
 
 # How it works. As for elements: what was read without a repair, and holds nothing that looks
@@ -220,7 +186,7 @@ class TagDisambiguation(Disambiguation):
         form = self._form
         if not isinstance(form, SlotForm) or not form.value_has_tag or not self.reading.closed:
             return None
-        edits = KeyReader(form, self.body, self.reading.tools).edits
+        edits = key_edits(form, self.body, self.reading.tools)
         calls = self.fitting(apply_edits(self.body, edits)) if edits else None
         return self.in_raw(calls, edits) if calls and edits else None
 

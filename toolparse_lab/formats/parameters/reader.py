@@ -18,7 +18,8 @@ from ..base import Decoded, Reading, unread
 from ..json.call import in_order
 from ..json.source import ONE_CALL, BodySource
 from ..json.source import unescape_offsets as json_offsets
-from ..rxml.reader import ElementReader, unescape_offsets
+from ..rxml.element import unescape_offsets
+from ..rxml.reader import ElementReader
 from .form import (
     Form,
     Mark,

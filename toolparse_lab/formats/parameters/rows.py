@@ -100,13 +100,12 @@ def _token_row(
     token = f"｜{word}｜"
     form, plain = _marked(token + space, opener), _marked(space, opener)
     alikes = Alikes(word, token + space, opener, _marked)
+    elsewhere = None if shared else replace(alikes, of_others=_OWN_SPELLINGS)
     title = f"<{token}{space}invoke> in {form.opener}, values with a flag"
     return replace(
         tag_protocol(form, id, aliases=(alias,), title=title),
-        envelope=TokenTags(
-            form, alikes=alikes, plain=plain, shared=shared, of_others=_OWN_SPELLINGS
-        ),
-        codec=TokenCall(token, form, plain, alikes),
+        envelope=TokenTags(form, alikes=alikes, plain=plain, elsewhere=elsewhere),
+        codec=TokenCall(form, plain, alikes),
     )
 
 

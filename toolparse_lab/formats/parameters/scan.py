@@ -10,15 +10,7 @@ from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
 from ..json.scan import JsonBody
 from ..scan import Close, CloseKind
-from .form import (
-    Form,
-    Mark,
-    MarkKind,
-    closes_itself,
-    function_group,
-    kind_of,
-    names_function,
-)
+from .form import Form, Mark, MarkKind, closes_itself, function_group, kind_of, names_function
 from .strict import strict_form
 
 INDENT = 64  # a tag further right than this is on no line of its own
@@ -506,9 +498,7 @@ class ParameterScan:
         if char == "<":
             self.state = TOP
             return start
-        return self._bare_head(tail, start, final)
 
-    def _bare_head(self, tail: str, start: int, final: bool) -> Hold | int:
         # A tag that lost its bracket, or a known tool's name on a line. Anything else is
         # skipped: words that mean nothing, which the reader removes or refuses.
         whole, partial = self.form.bare

@@ -37,14 +37,7 @@ from ..results import Between, TextResult
 from ..scan import Scanner, ends_inside, skip_space
 from ..xml.grammar import BARE_SCALARS, ElementGrammar
 from .doubt import TagDisambiguation, hold_no_tag, say_tags_in_values
-from .form import (
-    Form,
-    TagForm,
-    closes_itself,
-    function_group,
-    kind_of_value,
-    names_function,
-)
+from .form import Form, TagForm, closes_itself, function_group, kind_of_value, names_function
 from .reader import FunctionReader
 from .scan import ParameterScan
 from .strict import StrictForm, read_functions, strict_form

@@ -331,21 +331,16 @@ class TokenTags(EitherTags):
     """Envelope of blocks whose tags have their token in whatever spelling, or have lost it.
 
     alikes: reads its other spellings, None where another format does. plain: the form of the tags
-    without it, None where several formats are read at once. shared: another format has the other
-    spellings then. of_others: spellings that are other formats' own.
+    without it, None where several formats are read at once. elsewhere: `alikes` then.
     """
 
     alikes: Alikes | None
     plain: Form | None
-    shared: bool = False
-    of_others: frozenset[tuple[str, str]] = frozenset()
+    elsewhere: Alikes | None = None
 
     @cached_property
     def among_others(self) -> Envelope:
-        alikes = None
-        if self.alikes is not None and not self.shared:
-            alikes = replace(self.alikes, of_others=self.of_others)
-        return replace(self, alikes=alikes, plain=None, shared=False, of_others=frozenset())
+        return replace(self, alikes=self.elsewhere, plain=None, elsewhere=None)
 
     @cached_property
     def _plain(self) -> ParameterTags | None:
@@ -385,12 +380,11 @@ class TokenTags(EitherTags):
 
 @dataclass(frozen=True, slots=True)
 class TokenCall(Codec):
-    """Codec of such blocks. token: in a body with it the tags are those of `form`, else `plain`.
+    """Codec of such blocks. plain: the form of the tags in a body without the token.
 
     alikes: reads blocks whose opener spells the token in another way.
     """
 
-    token: str
     form: Form
     plain: Form
     alikes: Alikes
@@ -401,8 +395,8 @@ class TokenCall(Codec):
             match = next((tag for tag in tags if tag["word"].lower() == "invoke"), None)
             if match is not None and match["token"] != self.alikes.own:
                 return self.alikes.read(body, match["token"], reading)
-        is_plain = reading.opening.attributes == _PLAIN or self.token not in body
         # A body of JSON has no tags at all: either form reads it.
+        is_plain = reading.opening.attributes == _PLAIN or self.alikes.own.strip() not in body
         return ParameterCall(self.plain if is_plain else self.form).read(body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
@@ -540,10 +534,6 @@ class EscapedNames(RewordedTags):
 
     __slots__ = ()
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        calls = self.tags.read(body, reading)
-        return tuple(map(self.reword, calls)) if "&" in body else calls
-
     def reword(self, call: Decoded) -> Decoded:
         arguments = call.arguments
         if isinstance(arguments, dict) and any("&" in key for key in arguments):
@@ -568,10 +558,8 @@ def _unescaped_places(call: Decoded, keys: tuple[str, ...]) -> Places:
     heads = {escape_token(key): escape_token(unescaped_name(key)) for key in keys}
     places: dict[str, tuple[int, int]] = {}
     for path, place in call.places().items():
-        root, *steps = path.split("/")
-        if steps:
-            steps[0] = heads.get(steps[0], steps[0])
-        places["/".join((root, *steps))] = place
+        key, slash, rest = path[1:].partition("/")
+        places[f"/{heads.get(key, key)}{slash}{rest}" if path else ""] = place
     return places
 
 

@@ -232,7 +232,14 @@ class _Converter:
             if not lists and self._kind(member) == "array":
                 arrays[name] = child
 
-        _settle_empty_lists(out, counts, arrays if not lists else None)
+        # The only item of a list would read as the list itself, where it is an empty one.
+        for name, count in counts.items() if lists else ():
+            if count == 1 and out[name] == []:
+                out[name] = [[]]
+        # A list that is one element without an inside is empty. Two blank elements are two items.
+        for name, child in arrays.items():
+            if counts[name] == 1 and not len(child) and not (child.text or "").strip():
+                out[name] = []
         # The text next to elements comes first among the members, as the tolerant reader has it.
         text = " ".join(filter(None, (word.strip(SPACE) for word in words if word)))
         return {self._text_key: text, **out} if text else out
@@ -270,19 +277,3 @@ class _Converter:
             kind = self._kinds[id(view)] = kind_of(view)
 
         return kind
-
-
-def _settle_empty_lists(
-    out: dict[str, Value], counts: dict[str, int], arrays: dict[str, Any] | None
-) -> None:
-    # arrays: name -> the first of the elements that make a list; None inside of a list.
-    if arrays is None:
-        # The only item of a list would read as the list itself, where it is an empty one.
-        for name, count in counts.items():
-            if count == 1 and out[name] == []:
-                out[name] = [[]]
-        return
-    # A list that is one element without an inside is empty. Two blank elements are two items.
-    for name, child in arrays.items():
-        if counts[name] == 1 and not len(child) and not (child.text or "").strip():
-            out[name] = []

@@ -20,7 +20,6 @@ from .element import (
     joined_text,
     pieces_between_children,
     unescape,
-    unescape_offsets,
     walk,
 )
 from .element import raw_text as raw_text_of
@@ -36,15 +35,6 @@ from .tree import read_tree
 #
 # A repair is a guess about what was meant, and it is held to one law: the repaired text, read
 # strictly, gives the very same value. Where it does not, the text is refused.
-
-__all__ = [
-    "TEXT_KEY",
-    "ElementReader",
-    "text_params",
-    "unescape",
-    "unescape_offsets",
-    "wrapper_name",
-]
 
 TEXT_KEY = "#text"
 _TO_SPACES = {9: " ", 10: " ", 13: " "}

@@ -34,16 +34,17 @@ from ..json.source import ONE_CALL, BodySource
 from ..json.source import unescape_offsets as json_offsets
 from ..prompt.wording import Wordings
 from ..results import ElementResult
-from ..rxml.element import ATTRIBUTE, MARK, Element, Manner, pieces_between_children, walk
-from ..rxml.fast import read_flat
-from ..rxml.reader import (
-    TEXT_KEY,
-    ElementReader,
-    attribute_text,
-    text_params,
+from ..rxml.element import (
+    ATTRIBUTE,
+    MARK,
+    Element,
+    Manner,
+    pieces_between_children,
     unescape_offsets,
-    wrapper_name,
+    walk,
 )
+from ..rxml.fast import read_flat
+from ..rxml.reader import TEXT_KEY, ElementReader, attribute_text, text_params, wrapper_name
 from ..rxml.shape import ListReader
 from ..rxml.tree import read_tree
 from ..rxml.writer import write_element
