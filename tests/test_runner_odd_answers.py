@@ -8,11 +8,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from openai._models import construct_type
+from openai.types.chat import ChatCompletionChunk
 
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.runner.answer import Answer
 from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.exchange.types import Completion, Model, Request
+from toolparse_lab.runner.streams import _as_dicts
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 PARTS = [{"type": "text", "text": "hel"}, {"type": "image_url"}, {"type": "text", "text": "lo"}]
@@ -136,6 +140,42 @@ def test_a_stream_under_a_wrong_name_is_a_stream(server: OneAnswer) -> None:
     }
     answer = server.ask(f"data: {json.dumps(event)}\n\ndata: [DONE]\n\n", stream=True)
     assert (answer.status, answer.raw) == ("ok", "hi")
+
+
+ODD: tuple[Any, ...] = (
+    None, "x", 3, [], {}, ["a"], [None], [{"text": "t"}], [1, 2], {"content": [{"token": "t"}]},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        *((0, name) for name in ("id", "choices", "usage", "prompt_token_ids", "nvext")),
+        *((1, name) for name in ("delta", "finish_reason", "logprobs", "message", "token_ids")),
+        *((2, name) for name in ("content", "tool_calls", "reasoning", "refusal", "function_call")),
+    ],
+)
+def test_a_chunk_as_dicts_says_what_the_chunk_says(place: int, name: str, odd: Any) -> None:
+    levels: list[dict[str, Any]] = [
+        {"id": "x", "model": "m"}, {"index": 0, "finish_reason": "stop"}, {"content": "hi"},
+    ]  # fmt: skip
+    chunk, choice, delta = levels
+    chunk["choices"], choice["delta"] = [choice], delta
+    levels[place][name] = odd
+    read = construct_type(type_=ChatCompletionChunk, value=chunk)
+    said = []
+    for form in (read, _as_dicts(read)):
+        answer = Answer(native=False)
+        try:
+            answer.take_chunk(form)
+        except (AttributeError, TypeError) as e:
+            said.append(repr(e))
+        else:
+            tokens = answer.tokens.tokens(answer.raw)
+            members = [answer.raw, answer.reasoning, answer.finish_reason, answer.usage, answer.ids]
+            said.append(repr([*members, tokens, [chunk.text for chunk in answer.chunks]]))
+    assert said[0] == said[1]
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -603,10 +603,10 @@ def test_the_bar_shows_what_was_asked_for_and_is_not_drawn_too_often(
     with Progress(1000, show=True) as bar:
         began = time.monotonic()
         for n in range(1000):
-            bar.show_summary(done=n, failed=2, cost=0.25)
+            bar.show_summary(Summary(done=n, failed=2, cost=0.25))
             time.sleep(0.0005)
         seconds = time.monotonic() - began
-        bar.show_summary(done=998, failed=2, cost=0.5, final=True)
+        bar.show_summary(Summary(done=998, failed=2, cost=0.5), final=True)
     drawn = [line for line in capsys.readouterr().err.split("\r") if "failed" in line]
     assert 2 <= len(drawn) <= seconds * 4 + 4
     assert "1000/1000" in drawn[-1]

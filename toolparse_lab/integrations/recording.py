@@ -7,8 +7,10 @@ import os
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from ..core.errors import BadOptions, ToolparseError
 from ..runner.exchange.passed import Passed
@@ -21,6 +23,7 @@ from ..runner.store.store import Store
 # transactions and an idle one has each answer on disk at once. The store is opened by that thread.
 # A process that was forked has no such thread: the next `add` starts another one.
 
+_T = TypeVar("_T")
 _MOST = 2000  # exchanges that wait
 _MOST_BYTES = 64 * 2**20  # of their bodies
 _BATCH = 200
@@ -34,53 +37,53 @@ def say(message: str) -> None:
     print(f"toolparse: {message}", file=sys.stderr, flush=True)
 
 
-class Writer:
-    """Writes exchanges into a store until it is closed. Nothing of it raises after it was made.
+class Background(ABC, Generic[_T]):
+    """Takes things without waiting, and writes them on a thread of its own. Nothing of it raises.
 
-    store: a path or an SQLAlchemy URL. tell: is called with a sentence where something cannot be
-    written. recorded, dropped: how many exchanges were written so far, and how many were not,
-    because the queue was full or the store failed.
+    most: how many may wait. batch: how many are written at once. dropped: how many were not
+    written, because the queue was full or the store failed.
     """
 
-    def __init__(self, store: str | os.PathLike[str], tell: Callable[[str], None] = say) -> None:
-        self.recorded = 0
-        self.dropped = 0
-        self._path = os.fspath(store)
-        self._tell = tell
-        self._told = -_TELL_AGAIN
-        self._store: Store | None = None
-        self._begin()
-        atexit.register(self.close)
+    _patience: float | None = None  # seconds for the last batches
 
-    def open(self) -> None:
-        """Open the store now. Raises StoreError or BadOptions for one that cannot be opened."""
-        self._store = Store(self._path)
+    def __init__(self, most: int, batch: int) -> None:
+        self.dropped = 0
+        self._most, self._batch = most, batch
+        self._begin()
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._waiting: deque[Passed] = deque()
+        self._waiting: deque[_T] = deque()
         self._bytes = 0
         self._closed = False
         self._changed = threading.Condition()
         self._idle = True
         self._thread: threading.Thread | None = None
 
-    def add(self, passed: Passed) -> bool:
-        """Take an exchange, without waiting. False if it is dropped because the queue is full."""
+    @abstractmethod
+    def _write(self, batch: list[_T]) -> None:
+        """Write a batch, and tell what cannot be written."""
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Called by the thread when all is written."""
+
+    def _size(self, item: _T) -> int:
+        # In bytes, of which `_MOST_BYTES` may wait.
+        return 0
+
+    def add(self, item: _T) -> bool:
+        """Take something, without waiting. False if it is dropped because the queue is full."""
         if os.getpid() != self._process:
-            # The thread and the connection are the parent's.
-            self._store = None
-            self._begin()
+            self._begin()  # the thread is the parent's
+        size = self._size(item)
         with self._changed:
-            if (
-                self._closed
-                or len(self._waiting) >= _MOST
-                or (self._waiting and self._bytes + passed.size > _MOST_BYTES)
-            ):
+            too_large = self._waiting and self._bytes + size > _MOST_BYTES
+            if self._closed or len(self._waiting) >= self._most or too_large:
                 self.dropped += 1
                 return False
-            self._waiting.append(passed)
-            self._bytes += passed.size
+            self._waiting.append(item)
+            self._bytes += size
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._work, name="toolparse-recorder", daemon=True
@@ -95,17 +98,12 @@ class Writer:
             return self._changed.wait_for(lambda: self._idle and not self._waiting, seconds)
 
     def close(self) -> None:
-        """Write what waits and close the store. A second call does nothing."""
-        if os.getpid() != self._process:
-            return
-        atexit.unregister(self.close)
+        """Write what waits. A second call does nothing."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
         if self._thread is not None:
-            self._thread.join(_CLOSING)
-        elif self._store is not None:
-            self._store.close()
+            self._thread.join(self._patience)
 
     def _work(self) -> None:
         while True:
@@ -116,11 +114,49 @@ class Writer:
                 if not self._waiting:
                     break
                 self._idle = False
-                batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
-                self._bytes -= sum(passed.size for passed in batch)
+                count = min(self._batch, len(self._waiting))
+                batch = [self._waiting.popleft() for _ in range(count)]
+                self._bytes -= sum(map(self._size, batch))
             self._write(batch)
-        if self._store is not None:
-            self._store.close()
+        self._finish()
+
+
+class Writer(Background[Passed]):
+    """Writes exchanges into a store until it is closed. Nothing of it raises after it was made.
+
+    store: a path or an SQLAlchemy URL. tell: is called with a sentence where something cannot be
+    written. recorded: how many exchanges were written so far.
+    """
+
+    _patience = _CLOSING
+
+    def __init__(self, store: str | os.PathLike[str], tell: Callable[[str], None] = say) -> None:
+        self.recorded = 0
+        self._path = os.fspath(store)
+        self._tell = tell
+        self._told = -_TELL_AGAIN
+        super().__init__(_MOST, _BATCH)
+        atexit.register(self.close)
+
+    def _begin(self) -> None:
+        self._store: Store | None = None  # that of a parent is its own
+        super()._begin()
+
+    def open(self) -> None:
+        """Open the store now. Raises StoreError or BadOptions for one that cannot be opened."""
+        self._store = Store(self._path)
+
+    def close(self) -> None:
+        """Write what waits and close the store. A second call does nothing."""
+        if os.getpid() != self._process:
+            return
+        atexit.unregister(self.close)
+        super().close()
+        if self._thread is None:
+            self._finish()
+
+    def _size(self, item: Passed) -> int:
+        return item.size
 
     def _write(self, batch: list[Passed]) -> None:
         try:
@@ -137,6 +173,10 @@ class Writer:
                 got = getattr(e, "got", None)
                 text = f"{reason} ({got})" if got else reason
                 self._tell(f"{self.dropped:,} not recorded so far: {redact(text)}")
+
+    def _finish(self) -> None:
+        if self._store is not None:
+            self._store.close()
 
 
 def app_name(name: str | None) -> str:

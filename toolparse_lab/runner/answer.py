@@ -25,6 +25,13 @@ from .streams import BodyEnd, chunks_of, close_body, close_quietly, is_direct, u
 # failure in the middle leaves what came before it.
 
 
+# Members that `TokenPieces` reads, of a chunk and of its choice.
+_OF_TOKENS = frozenset(
+    {"prompt_token_ids", "nvext", "output_messages", "logprobs", "message", "token_ids",
+     "output_ids", "provider_specific_fields"}
+)  # fmt: skip
+
+
 class TooLarge(Exception):
     """More came than `Model.max_answer` allows. What came before is in the answer."""
 
@@ -205,14 +212,16 @@ class Answer:
         at = round(time.perf_counter() - self.started, 6)
         self.got_any = True
         self._identify(chunk)
-        self.tokens.take_response(chunk)
+        if _may_list_tokens(chunk):
+            self.tokens.take_response(chunk)
         # A chunk without choices carries the usage, or the provider's facts about the prompt.
         # Further choices (n > 1) are other answers, and this one is the first.
         for choice in (_get(chunk, "choices") or ())[:1]:
             delta = _get(choice, "delta")
             self._finish(_get(choice, "finish_reason") or _get(delta, "finish_reason"))
             self._take_error(choice)
-            self.tokens.take_choice(choice)
+            if _may_list_tokens(choice):
+                self.tokens.take_choice(choice)
             if delta is not None:
                 self._add(delta, at)
             elif (message := _get(choice, "message")) is not None:
@@ -352,6 +361,11 @@ class Answer:
             if not isinstance(function["arguments"], str):
                 function["arguments"] = write_canonical(function["arguments"])
         return write_canonical({"content": text or None, "tool_calls": calls})
+
+
+def _may_list_tokens(value: Any) -> bool:
+    # Of a chunk as a dict, or its choice, it is told at once: there may be thousands.
+    return type(value) is not dict or not _OF_TOKENS.isdisjoint(value)
 
 
 def _is_wrapper(stream: Any) -> bool:

@@ -276,7 +276,11 @@ def _response_record(
 def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
     # Without the members that the request has already: messages and tools appear where they differ,
     # as null where they were not sent. body: as litellm logged it, a dict or JSON text.
-    body = _parsed(body)
+    if isinstance(body, (str, bytes)):
+        try:
+            body = json.loads(body)
+        except ValueError:
+            return None
     if not isinstance(body, Mapping):
         return None
 
@@ -288,15 +292,6 @@ def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
             members[name] = sent
     redacted: dict[str, Any] = redact_named(members)
     return redacted
-
-
-def _parsed(body: Any) -> Any:
-    if not isinstance(body, (str, bytes)):
-        return body
-    try:
-        return json.loads(body)
-    except ValueError:
-        return None
 
 
 def completion_of(

@@ -68,9 +68,9 @@ class Progress:
                 of = "" if self._total is None else f" of {self._total:,}"
                 print(f"{self._count:,}{of} {self._unit}s", file=sys.stderr, flush=True)
 
-    def show_summary(self, *, done: int, failed: int, cost: float, final: bool = False) -> None:
-        """Set the numbers of the bar (`cost` in US dollars), and draw it where the last drawing is
-        long enough ago, or it is the final one.
+    def show_summary(self, summary: Summary, *, final: bool = False) -> None:
+        """Set the numbers of the bar, and draw it where the last drawing is long enough ago, or it
+        is the final one.
         """
         if self._bar is None:
             return
@@ -79,8 +79,9 @@ class Progress:
         if not final and now - self._last < _INTERVAL:
             return
         self._last = now
-        self._bar.n = done + failed
-        self._bar.set_postfix_str(f"failed {failed}, ${cost:.4f}", refresh=False)
+        self._bar.n = summary.cached + summary.done + summary.failed
+        text = f"failed {summary.failed}, ${summary.cost:.4f}"
+        self._bar.set_postfix_str(text, refresh=False)
         self._bar.refresh()
 
     def __enter__(self) -> Progress:
@@ -110,12 +111,7 @@ class Reporter:
     def show(self, *, final: bool = False) -> None:
         """Update the bar."""
         if self.progress is not None:
-            self.progress.show_summary(
-                done=self.summary.cached + self.summary.done,
-                failed=self.summary.failed,
-                cost=self.summary.cost,
-                final=final,
-            )
+            self.progress.show_summary(self.summary, final=final)
 
     def tell(
         self, kind: EventKind, request: Request | None = None, completion: Completion | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from .failures import ReportedError
@@ -214,8 +214,9 @@ async def chunks_of_lines(lines: AsyncIterator[str], read: _Read) -> AsyncIterat
     wrote into the stream.
     """
     strange: list[str] | None = []
-    async with contextlib.aclosing(_closable(lines)) as closable:
-        async for line in closable:
+    closing: Any = contextlib.aclosing if hasattr(lines, "aclose") else contextlib.nullcontext
+    async with closing(lines):
+        async for line in lines:
             text = line.strip().removeprefix("data:").strip()
             event = json_object(text)
             if event is None:
@@ -231,49 +232,36 @@ async def chunks_of_lines(lines: AsyncIterator[str], read: _Read) -> AsyncIterat
         yield {"not_a_stream": "\n".join(strange)}
 
 
-async def _closable(lines: AsyncIterator[str]) -> AsyncGenerator[str, None]:
-    try:
-        async for line in lines:
-            yield line
-    finally:
-        close = getattr(lines, "aclose", None)
-        if close is not None:
-            await close()
+def _openai(event: _Event) -> Iterator[_Event]:
+    yield event
 
 
-def _openai() -> _Read:
-    return lambda event: iter((event,))
-
-
-def _cohere() -> _Read:
+def _cohere(event: _Event) -> Iterator[_Event]:
     # Version 2 of its chat.
-    def read(event: _Event) -> Iterator[_Event]:
-        delta = _member(event, "delta")
-        message = _member(delta, "message")
-        kind = event.get("type")
-        if kind == "message-start":
-            yield _chunk({}, id=event.get("id"))
-        elif kind in ("content-start", "content-delta"):
-            content = message.get("content")
-            if isinstance(content, str):
-                content = {"text": content}
-            content = content if isinstance(content, Mapping) else {}
-            thought = content.get("thinking")
-            yield _chunk({"content": content.get("text"), "reasoning_content": thought})
-        elif kind == "tool-plan-delta":
-            yield _chunk({"reasoning_content": message.get("tool_plan")})
-        elif kind in ("tool-call-start", "tool-call-delta"):
-            calls = message.get("tool_calls")
-            call = calls[0] if isinstance(calls, list) and calls else calls
-            if isinstance(call, Mapping):
-                yield _chunk({"tool_calls": [{**call, "index": event.get("index", 0)}]})
-        elif kind == "message-end":
-            if delta.get("error"):
-                raise ReportedError(delta["error"], event)
-            finish = _finish_of_cohere(delta.get("finish_reason"))
-            yield _chunk({}, finish, usage=_cohere_usage(delta.get("usage")))
-
-    return read
+    delta = _member(event, "delta")
+    message = _member(delta, "message")
+    kind = event.get("type")
+    if kind == "message-start":
+        yield _chunk({}, id=event.get("id"))
+    elif kind in ("content-start", "content-delta"):
+        content = message.get("content")
+        if isinstance(content, str):
+            content = {"text": content}
+        content = content if isinstance(content, Mapping) else {}
+        thought = content.get("thinking")
+        yield _chunk({"content": content.get("text"), "reasoning_content": thought})
+    elif kind == "tool-plan-delta":
+        yield _chunk({"reasoning_content": message.get("tool_plan")})
+    elif kind in ("tool-call-start", "tool-call-delta"):
+        calls = message.get("tool_calls")
+        call = calls[0] if isinstance(calls, list) and calls else calls
+        if isinstance(call, Mapping):
+            yield _chunk({"tool_calls": [{**call, "index": event.get("index", 0)}]})
+    elif kind == "message-end":
+        if delta.get("error"):
+            raise ReportedError(delta["error"], event)
+        finish = _finish_of_cohere(delta.get("finish_reason"))
+        yield _chunk({}, finish, usage=_cohere_usage(delta.get("usage")))
 
 
 def _ollama() -> _Read:
@@ -301,9 +289,9 @@ def _ollama() -> _Read:
 
 
 _READERS: Mapping[str, Callable[[], _Read]] = {
-    "OpenAIChatCompletionStreamingHandler": _openai,
-    "OpenRouterChatCompletionStreamingHandler": _openai,
-    "CohereV2ModelResponseIterator": _cohere,
+    "OpenAIChatCompletionStreamingHandler": lambda: _openai,
+    "OpenRouterChatCompletionStreamingHandler": lambda: _openai,
+    "CohereV2ModelResponseIterator": lambda: _cohere,
     "OllamaChatCompletionResponseIterator": _ollama,
     "OllamaTextCompletionResponseIterator": _ollama,
 }

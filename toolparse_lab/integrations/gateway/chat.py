@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import Any, TypeAlias
 
 from ...core.errors import UsageError
@@ -22,7 +21,7 @@ from ...runner.exchange.redaction import redact_exact, secrets_of_request, url_s
 from ...runner.exchange.types import Completion, Model, Request
 from ...runner.failures import error_kind, error_message, retry_after, status_code
 from ...runner.litellm_faults import ignore_warnings
-from ...runner.local.gate import Refusal
+from ...runner.local.gate import Refusal, response_bytes
 from ...runner.log_guard import guard_logs
 from ..litellm_bridge import acompletion_with
 from ..litellm_bridge.stream import tapped_stream
@@ -175,18 +174,13 @@ class Exchange:
         return completion_of(request, self._answer, self._created, self.failure)
 
 
+@dataclass(frozen=True, slots=True)
 class Chat:
-    """Asks one upstream endpoint by one middleware."""
+    """Asks one upstream endpoint by one middleware. record: takes what has passed."""
 
-    def __init__(
-        self,
-        upstream: Upstream,
-        middleware: ToolCallMiddleware,
-        record: Callable[[Exchange], None] | None = None,
-    ) -> None:
-        self.upstream = upstream
-        self._middleware = middleware
-        self._record = record
+    upstream: Upstream
+    middleware: ToolCallMiddleware
+    record: Callable[[Exchange], object] | None = None
 
     async def answer(self, question: Question, writer: asyncio.StreamWriter) -> None:
         """Ask, and write the response, whole or streamed, or an error in OpenAI's shape."""
@@ -196,7 +190,7 @@ class Chat:
             with exchange.watched():
                 ignore_warnings()  # again and again: whoever resets Python's filters is not told
                 answer = await acompletion_with(
-                    self._middleware,
+                    self.middleware,
                     tap=exchange,
                     model=f"openai/{question.model}",
                     api_base=self.upstream.url,
@@ -228,8 +222,8 @@ class Chat:
         finally:
             # A cancelled request is recorded too, with what had come.
             exchange.end()
-            if self._record is not None:
-                self._record(exchange)
+            if self.record is not None:
+                self.record(exchange)
 
 
 async def _write_stream(
@@ -338,15 +332,7 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 def json_response(value: Any, status: int = 200, more: Mapping[str, str] | None = None) -> bytes:
     """Return a whole response. more: further headers."""
-    body = _json_bytes(value)
-    lines = [
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
-        "Content-Type: application/json",
-        f"Content-Length: {len(body)}",
-        "Connection: close",
-        *(f"{name}: {text}" for name, text in (more or {}).items()),
-    ]
-    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+    return response_bytes(_json_bytes(value), status, more)
 
 
 def _event(value: Any) -> bytes:

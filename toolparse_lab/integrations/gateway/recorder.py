@@ -11,9 +11,8 @@ another begins. Anything that cannot be written is told, and the gateway goes on
 from __future__ import annotations
 
 import hashlib
-import queue
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +30,7 @@ from ...runner.exchange.redaction import redact_strings
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Completion, Held, Model, PlanItem
 from ...runner.store.store import Store
+from ..recording import Background
 from .chat import Exchange
 
 _MOST = 500  # exchanges of a run
@@ -38,7 +38,7 @@ _MOST_WAITING = 5_000  # behind a store that is too slow for them
 SOURCE = "gateway"
 
 
-class Recorder:
+class Recorder(Background[Exchange]):
     """Writes exchanges into a store until it is closed. `tell` is called, with a sentence, where
     something cannot be written.
     """
@@ -49,69 +49,53 @@ class Recorder:
         self._protocol = protocol
         self._tell = tell
         self._run = _RunSoFar(protocol)
-        self._waiting: queue.Queue[Exchange | None] = queue.Queue(_MOST_WAITING)
-        self._thread = threading.Thread(target=self._work, name="toolparse-recorder", daemon=True)
-        self._thread.start()
+        super().__init__(_MOST_WAITING, _MOST)
 
-    def add(self, exchange: Exchange) -> None:
+    def add(self, item: Exchange) -> bool:
         """Take an exchange that has ended. It is written soon, and told where too many wait."""
-        try:
-            self._waiting.put_nowait(exchange)
-        except queue.Full:
+        taken = super().add(item)
+        if not taken:
             self._tell("not recorded: the store is too slow for what waits already")
+        return taken
 
-    def close(self) -> None:
-        """Write the waiting rows and end the run. A second call does nothing."""
-        if self._thread.is_alive():
-            self._waiting.put(None)
-            self._thread.join()
-
-    def _work(self) -> None:
-        going = True
-        while going:
-            batch = [self._waiting.get()]
-            while len(batch) < _MOST and not self._waiting.empty():
-                batch.append(self._waiting.get())
-            going = None not in batch
-            try:
-                self._write([exchange for exchange in batch if exchange is not None])
-            except Exception as e:  # one that nobody foresaw does not end the recording
-                self._tell(_not_recorded(e))
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
         try:
-            self._finish()
-        except Exception as e:  # as above
-            self._tell(_not_recorded(e))
+            yield
+        except Exception as e:  # one that nobody foresaw does not end the recording
+            # Only our own messages and the system's are known to hold no secret.
+            is_known = isinstance(e, (ToolparseError, OSError))
+            self._tell(f"not recorded: {e if is_known else type(e).__name__}")
 
-    def _write(self, exchanges: list[Exchange]) -> None:
-        """Write some exchanges, into as many runs as they need."""
-        while exchanges:
-            room = _MOST - len(self._run.items)
-            completions = [c for e in exchanges[:room] if (c := self._run.add(e)) is not None]
-            exchanges = exchanges[room:]
-            run = self._run
-            if completions and not run.run_id:
-                run.run_id = self._store.begin_run(run.record(), run.items)
-                self.run_ids.append(run.run_id)
-                self._store.record_many(completions, run.run_id)
-            elif completions:
-                self._store.record_many(completions, run.run_id)
-                self._store.replace_plan(run.run_id, run.record())
-                self._store.extend_run(run.run_id, run.items[-len(completions) :])
-            if len(run.items) >= _MOST:
-                self._finish()
+    def _write(self, batch: list[Exchange]) -> None:
+        # Into as many runs as they need.
+        with self._telling():
+            while batch:
+                room = _MOST - len(self._run.items)
+                completions = [c for e in batch[:room] if (c := self._run.add(e)) is not None]
+                batch = batch[room:]
+                run = self._run
+                if completions and not run.run_id:
+                    run.run_id = self._store.begin_run(run.record(), run.items)
+                    self.run_ids.append(run.run_id)
+                    self._store.record_many(completions, run.run_id)
+                elif completions:
+                    self._store.record_many(completions, run.run_id)
+                    self._store.replace_plan(run.run_id, run.record())
+                    self._store.extend_run(run.run_id, run.items[-len(completions) :])
+                if len(run.items) >= _MOST:
+                    self._end_run()
 
     def _finish(self) -> None:
+        with self._telling():
+            self._end_run()
+
+    def _end_run(self) -> None:
         # A run without exchanges drops out.
         run, self._run = self._run, _RunSoFar(self._protocol)
         if run.run_id:
             run.summary.run_id = run.run_id
             self._store.finish_run(run.run_id, "complete", run.summary.to_dict())
-
-
-def _not_recorded(e: Exception) -> str:
-    # Only our own messages and the system's are known to hold no secret.
-    is_known = isinstance(e, (ToolparseError, OSError))
-    return f"not recorded: {e if is_known else type(e).__name__}"
 
 
 class _RunSoFar:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -13,7 +14,7 @@ from ...middleware import ToolCallMiddleware
 from ...runner.exchange.redaction import is_http_address, redact, redact_url
 from ...runner.litellm_door import close_clients, recording_litellm
 from ...runner.litellm_faults import allow_tools_without_mcp, hold_logging_worker
-from ...runner.local.gate import Gate, Listener, Refusal, Rules, address, check_address, until_first
+from ...runner.local.gate import Gate, Refusal, Rules, check_address, until_first
 from ...runner.local.server import LocalServer, serve_local
 from ..litellm_bridge.options import middleware_for
 from .chat import Chat, Headers, Question, Upstream, json_object, json_response
@@ -62,14 +63,29 @@ class _BridgeGate(Gate):
         await close_clients()
 
 
-class ChatGate(_BridgeGate):
-    """The gate of the gateway, which has no engine: chat completions are asked of another endpoint,
-    and there is little else.
+class Gateway(_BridgeGate):
+    """A running gateway, a context manager. `url` ends in /v1.
+
+    Chat completions are asked of another endpoint, and there is little else.
     """
 
-    def __init__(self, host: str, port: int, rules: Rules, chat: Chat) -> None:
+    def __init__(
+        self, host: str, port: int, rules: Rules, chat: Chat, recorder: Recorder | None = None
+    ) -> None:
         super().__init__(host, port, rules)
         self._chat = chat
+        self._recorder = recorder
+
+    @property
+    def run_ids(self) -> list[str]:
+        """The runs that were recorded so far."""
+        return [] if self._recorder is None else list(self._recorder.run_ids)
+
+    def close(self) -> None:
+        """End all connections, free the port, and write the rows not yet recorded."""
+        super().close()
+        if self._recorder is not None:
+            self._recorder.close()
 
     async def answer(
         self,
@@ -96,8 +112,8 @@ class ChatGate(_BridgeGate):
         await writer.drain()
 
 
-class ToolGate(_BridgeGate):
-    """The gate of the embedded model's endpoint, where a request with tools goes through the
+class _ToolServer(_BridgeGate, LocalServer):
+    """The embedded model's endpoint, where a request with tools goes through the
     bridge: the engine itself would pass over them in silence.
     """
 
@@ -147,26 +163,6 @@ def _offers_tools(body: bytes) -> bool:
     return bool(members.get("tools") or members.get("functions"))
 
 
-class Gateway(Listener):
-    """A running gateway, a context manager. `url` ends in /v1."""
-
-    def __init__(self, gate: Gate, url: str, recorder: Recorder | None = None) -> None:
-        self._gate = gate
-        self._recorder = recorder
-        self.url = url
-
-    @property
-    def run_ids(self) -> list[str]:
-        """The runs that were recorded so far."""
-        return [] if self._recorder is None else list(self._recorder.run_ids)
-
-    def close(self) -> None:
-        """End all connections, free the port, and write the rows not yet recorded."""
-        self._gate.close()
-        if self._recorder is not None:
-            self._recorder.close()
-
-
 def serve(
     upstream: str,
     protocol: Any = "hermes",
@@ -204,9 +200,9 @@ def serve(
     _set_up_litellm()
     record = None if recorder is None else recorder.add
     chat = Chat(Upstream(upstream.rstrip("/"), upstream_key or ""), middleware, record)
-    gate = ChatGate(host, port, Rules(host, api_key or ""), chat)
-    gate.start()
-    return Gateway(gate, f"{address(host, gate.port)}/v1", recorder)
+    gateway = Gateway(host, port, Rules(host, api_key or ""), chat, recorder)
+    gateway.start()
+    return gateway
 
 
 def _set_up_litellm() -> None:
@@ -230,10 +226,7 @@ def serve_local_with_tools(
     """
     middleware = middleware_for(protocol, {"tool_choice_by": tool_choice_by})
     _set_up_litellm()
-
-    def gate(host: str, port: int, rules: Rules) -> Gate:
-        return ToolGate(host, port, rules, middleware)
-
+    gate = partial(_ToolServer, middleware=middleware)
     return serve_local(host, port, api_key=api_key, threads=threads, gate=gate)
 
 

@@ -66,15 +66,11 @@ class Recorder(CustomLogger):
     ) -> None:
         self._take(kwargs, response_obj, start_time, end_time, failed=True)
 
-    async def async_log_success_event(
-        self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
-    ) -> None:
-        self._take(kwargs, response_obj, start_time, end_time, failed=False)
+    async def async_log_success_event(self, *args: Any, **kw: Any) -> None:
+        self.log_success_event(*args, **kw)
 
-    async def async_log_failure_event(
-        self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
-    ) -> None:
-        self._take(kwargs, response_obj, start_time, end_time, failed=True)
+    async def async_log_failure_event(self, *args: Any, **kw: Any) -> None:
+        self.log_failure_event(*args, **kw)
 
     def _take(self, kwargs: Any, response: Any, start: Any, end: Any, *, failed: bool) -> None:
         try:

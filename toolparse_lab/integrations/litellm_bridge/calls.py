@@ -5,12 +5,13 @@ model.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol, Unpack
 
 from ...core.errors import BadMessage, BadOptions
 from ...formats.like import ProtocolLike
-from ...middleware import ToolCallMiddleware, Turn
+from ...middleware import Answer, CorrectedAnswer, ToolCallMiddleware, Turn
+from ...middleware.drive import adrive, drive
 from ...middleware.flow.factors import LitellmArguments
 from ...runner.litellm_door import litellm_module
 from ...runner.litellm_faults import join_text_parts
@@ -127,17 +128,9 @@ def completion_with(
     keywords: dict[str, Any] = {"model": model, "messages": messages, **arguments}
     asked = _asked(middleware, keywords)
     add_callback(asked, keywords)
-    try:
+    with asked.refusals():
         response = asked.litellm.completion(**asked.turn.params)
-    except Exception as e:
-        rejection = asked.refusal(e)
-        if rejection is None:
-            raise
-        raise rejection from e
-    if asked.corrects and isinstance(response, asked.litellm.ModelResponse):
-        answers = [asked.corrected(answer) for answer in asked.answers(response)]
-        return asked.read(response, answers)
-    return _answer(asked, response)
+    return drive(_read(asked, response), asked.corrected)
 
 
 async def acompletion_with(
@@ -158,19 +151,11 @@ async def acompletion_with(
     if tap is not None:
         asked.turn.params.update(tap.sent(asked.turn))
     add_callback(asked, keywords)
-    try:
+    with asked.refusals():
         response = await asked.litellm.acompletion(**asked.turn.params)
-    except Exception as e:
-        rejection = asked.refusal(e)
-        if rejection is None:
-            raise
-        raise rejection from e
     if tap is not None:
         response = tap.received(asked.litellm, response)
-    if asked.corrects and isinstance(response, asked.litellm.ModelResponse):
-        answers = [await asked.corrected_later(answer) for answer in asked.answers(response)]
-        return asked.read(response, answers)
-    return _answer(asked, response)
+    return await adrive(_read(asked, response), asked.corrected_later)
 
 
 def _asked(middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Asked:
@@ -196,12 +181,18 @@ def _asked(middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Aske
     return Asked(litellm, middleware, turn)
 
 
-def _answer(asked: Asked, response: Any) -> Any:
+def _read(asked: Asked, response: Any) -> Generator[Answer, CorrectedAnswer, Any]:
+    # What is handed on of a response. The answers that are yielded are to be corrected.
     # Without tools nothing was added to the prompt, and nothing is to be read from the answer.
     if not asked.turn.active:
         return response
     if isinstance(response, asked.litellm.ModelResponse):
-        return asked.read(response)
+        answers: list[CorrectedAnswer] | None = None
+        if asked.corrects:
+            answers = []
+            for answer in asked.answers(response):
+                answers.append((yield answer))
+        return asked.read(response, answers)
     if isinstance(response, asked.litellm.CustomStreamWrapper):
         return stream_of(asked, response)
     return response

@@ -29,31 +29,33 @@ from ...middleware.flow.factors import LitellmArguments
 from ...parser.content_parts import OnError
 from ...parser.foreign.protocol import any_protocol
 
-KEYWORDS = (
-    "tool_choice_by",
-    "unknown_tools",
-    "broken_calls",
-    "placement",
-    "wording",
-    "policy",
-    "options",
-    "neutral_text",
-    "result_format",
-    "on_error",
-    "tool_system_prompt_template",
-    "feedback",
+
+class BridgeArguments(LitellmArguments, total=False):
+    """The arguments of litellm, and the options of the bridge.
+
+    The runtime hands every other keyword to litellm as it is; a type checker refuses it, as it
+    would a misspelt one: send what only your endpoint knows in `extra_body`.
+    """
+
+    tool_choice_by: Literal["response_format", "prompt"] | None
+    unknown_tools: UnknownTools | None
+    broken_calls: BrokenCalls | None
+    placement: Literal["first", "last"] | None
+    wording: str | None
+    policy: Policy | None
+    options: ParseOptions | Mapping[str, Any] | None
+    neutral_text: bool | None
+    result_format: ResultFormat | None
+    on_error: OnError | None
+    tool_system_prompt_template: Template | Callable[[str], str] | None
+    feedback: Feedback | str | bool | None
+
+
+KEYWORDS = tuple(
+    name for name in BridgeArguments.__annotations__ if name not in LitellmArguments.__annotations__
 )
 """what a request may say, apart from litellm's own arguments"""
-_SWITCHES: Mapping[str, bool] = {
-    "true": True,
-    "yes": True,
-    "on": True,
-    "1": True,
-    "false": False,
-    "no": False,
-    "off": False,
-    "0": False,
-}
+_ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 # Short names in a spec.
 _SHORT: Mapping[str, str] = {
     "choice": "tool_choice_by",
@@ -157,32 +159,11 @@ def _read_spec(spec: str) -> tuple[str, dict[str, Any]]:
 
 def _value_of(name: str, text: str) -> Any:
     if name in ("neutral_text", "repair", "recover", "validate"):
-        if text.lower() not in _SWITCHES:
+        if text.lower() not in (*_ON, *_OFF):
             raise BadOptions(f"option {name!r} is a switch", got=text, expected="on or off")
-        return _SWITCHES[text.lower()]
+        return text.lower() in _ON
     if name == "max_depth":
         if not (text.isascii() and text.isdigit()):
             raise BadOptions("max_depth is a number", got=text, expected="1 to 100000")
         return int(text[:9])
     return text
-
-
-class BridgeArguments(LitellmArguments, total=False):
-    """The arguments of litellm, and the options of the bridge.
-
-    The runtime hands every other keyword to litellm as it is; a type checker refuses it, as it
-    would a misspelt one: send what only your endpoint knows in `extra_body`.
-    """
-
-    tool_choice_by: Literal["response_format", "prompt"] | None
-    unknown_tools: UnknownTools | None
-    broken_calls: BrokenCalls | None
-    placement: Literal["first", "last"] | None
-    wording: str | None
-    policy: Policy | None
-    options: ParseOptions | Mapping[str, Any] | None
-    neutral_text: bool | None
-    result_format: ResultFormat | None
-    on_error: OnError | None
-    tool_system_prompt_template: Template | Callable[[str], str] | None
-    feedback: Feedback | str | bool | None

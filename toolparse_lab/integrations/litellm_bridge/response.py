@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...core.errors import ResponseFormatRejected, ToolparseError
@@ -144,6 +145,17 @@ class Asked:
         tokens = getattr(usage, "total_tokens", 0) or 0
         cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost") or 0.0
         return Reply(message.content or "", tokens, float(cost))
+
+    @contextlib.contextmanager
+    def refusals(self) -> Iterator[None]:
+        """Raise `refusal` of what is raised inside, where it is one."""
+        try:
+            yield
+        except Exception as e:
+            rejection = self.refusal(e)
+            if rejection is None:
+                raise
+            raise rejection from e
 
     def refusal(self, e: Exception) -> Exception | None:
         """Return a ResponseFormatRejected that is also of `e`'s own class and carries what `e`

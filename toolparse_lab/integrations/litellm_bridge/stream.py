@@ -7,9 +7,11 @@ import contextlib
 import functools
 import inspect
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
+from ...middleware import Answer, CorrectedAnswer
+from ...middleware.drive import adrive, drive
 from ...runner.answer import close_stream
 from .chunks import ChunkReader, HeldCalls
 from .response import Asked
@@ -89,63 +91,55 @@ def _stream_classes(litellm: Any) -> tuple[Any, Any]:
             self._ended = False
 
         def __next__(self) -> Any:
-            while True:
-                if self._ready or self._ended:
-                    return self._ready_or(StopIteration)
+            while not self._ready and not self._ended:
                 try:
                     chunks = self._reader.feed(next(self._inner))
                 except StopIteration:
-                    self._end()
-                    if self._held is not None:
-                        for index, answer in sorted(self._held.answers.items()):
-                            self._held.settle(index, self._asked.corrected(answer))
-                    self._release()
+                    drive(self._finish(), self._asked.corrected)
                 except Exception as e:
-                    self._end(e)
-                    self._release()
+                    self._fail(e)
                 else:
                     if len(chunks) == 1:
                         return chunks[0]
                     self._ready.extend(chunks)
+            return self._ready_or(StopIteration)
 
         async def __anext__(self) -> Any:
-            while True:
-                if self._ready or self._ended:
-                    return self._ready_or(StopAsyncIteration)
-                try:
-                    chunks = self._reader.feed(await self._inner.__anext__())
-                except StopAsyncIteration:
-                    self._end()
+            try:
+                while not self._ready and not self._ended:
                     try:
-                        if self._held is not None:
-                            for index, answer in sorted(self._held.answers.items()):
-                                corrected = await self._asked.corrected_later(answer)
-                                self._held.settle(index, corrected)
-                    except asyncio.CancelledError:
-                        await self.aclose()
-                        raise
-                    self._release()
-                except asyncio.CancelledError:
-                    await self.aclose()
-                    raise
-                except Exception as e:
-                    self._end(e)
-                    self._release()
-                else:
-                    if len(chunks) == 1:
-                        return chunks[0]
-                    self._ready.extend(chunks)
+                        chunks = self._reader.feed(await self._inner.__anext__())
+                    except StopAsyncIteration:
+                        await adrive(self._finish(), self._asked.corrected_later)
+                    except Exception as e:
+                        self._fail(e)
+                    else:
+                        if len(chunks) == 1:
+                            return chunks[0]
+                        self._ready.extend(chunks)
+            except asyncio.CancelledError:
+                await self.aclose()
+                raise
+            return self._ready_or(StopAsyncIteration)
 
-        def _end(self, failure: Exception | None = None) -> None:
-            # After a failure the text held back is given first, and then the failure.
-            self._ended = True
-            self._ready.extend(self._reader.close(cut=failure is not None))
-            if failure is not None:
-                self._failure = self._asked.refusal(failure) or failure
+        def _finish(self) -> Generator[Answer, CorrectedAnswer, None]:
+            # The answers that are yielded are to be corrected.
+            self._end(cut=False)
+            if self._held is not None:
+                for index, answer in sorted(self._held.answers.items()):
+                    self._held.settle(index, (yield answer))
+                self._ready.extend(self._held.release())
 
-        def _release(self) -> None:
+        def _fail(self, failure: Exception) -> None:
+            # The text held back is given first, and then the failure.
+            self._end(cut=True)
+            self._failure = self._asked.refusal(failure) or failure
             if self._held is not None:
                 self._ready.extend(self._held.release())
+
+        def _end(self, cut: bool) -> None:
+            self._ended = True
+            self._ready.extend(self._reader.close(cut=cut))
 
         def _ready_or(self, end: type[Exception]) -> Any:
             if self._ready:

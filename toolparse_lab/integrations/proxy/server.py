@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import os
-import threading
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -39,15 +38,7 @@ from ...runner.exchange.redaction import (
     secrets_of_request,
     url_secrets,
 )
-from ...runner.local.gate import (
-    Listener,
-    Refusal,
-    Rules,
-    address,
-    bound,
-    check_address,
-    refusal_body,
-)
+from ...runner.local.gate import Listener, Refusal, Rules, check_address, refusal_body
 from ..recording import Writer, app_name, say
 from .ask_raw import raw_flags, with_flags
 
@@ -75,7 +66,6 @@ _LONGEST_LINE = 65_536  # bytes of a header
 _CONNECTING = 30.0  # seconds
 # Below the five seconds after which common servers close an idle connection.
 _IDLE = 4.0
-_CLOSING = 10.0  # seconds
 _PATIENCE = 400  # looks at the answers that are ending, 5 ms apart
 
 
@@ -86,19 +76,30 @@ class Proxy(Listener):
     """
 
     def __init__(
-        self, service: _Service, host: str, port: int, prefix: str, writer: Writer | None
+        self,
+        upstream: str,
+        host: str,
+        port: int,
+        rules: Rules,
+        key: str,
+        writer: Writer | None,
+        app: str,
+        flags: Mapping[str, Any],
     ) -> None:
-        self._service = service
+        parts = urlsplit(upstream)
+        self._prefix = parts.path.rstrip("/")
+        super().__init__(host, port, self._prefix)
+        name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        self._origin = f"{parts.scheme}://{name}{f':{parts.port}' if parts.port else ''}"
+        self._login = _login_of(upstream)
+        self._own_secrets = tuple(s for s in (key, *url_secrets(upstream)) if s)
+        self._rules = rules
+        self._key = key
         self._writer = writer
-        self._socket = bound(host, port)
-        self.port: int = self._socket.getsockname()[1]
-        self.url = f"{address(host, self.port)}{prefix}"
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="toolparse-proxy", daemon=True
-        )
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(service.start(self._socket), self._loop).result()
+        self._app = app
+        self._flags = flags
+        self._passing: set[StreamReader] = set()
+        self.start()
 
     @property
     def recorded(self) -> int:
@@ -112,58 +113,25 @@ class Proxy(Listener):
         """Wait until everything that has ended is written."""
         if self._writer is not None:
             # A caller has the end of its answer a moment before its record is made.
-            asyncio.run_coroutine_threadsafe(self._service.all_ended(), self._loop).result()
+            self._run(self._all_ended())
             self._writer.flush()
 
     def close(self) -> None:
         """End all connections, free the port and write what waits. A second call does nothing."""
-        if self._thread.is_alive():
-            ending = asyncio.run_coroutine_threadsafe(self._service.end(), self._loop)
-            with suppress(TimeoutError):
-                ending.result(_CLOSING)
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
-            self._socket.close()
+        super().close()
         if self._writer is not None:
             self._writer.close()
 
-
-class _Service:
-    def __init__(
-        self,
-        upstream: str,
-        rules: Rules,
-        key: str,
-        writer: Writer | None,
-        app: str,
-        flags: Mapping[str, Any],
-    ) -> None:
-        parts = urlsplit(upstream)
-        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-        port = f":{parts.port}" if parts.port else ""
-        self._origin = f"{parts.scheme}://{host}{port}"
-        self.prefix = parts.path.rstrip("/")
-        self._login = _login_of(upstream)
-        self._own_secrets = tuple(s for s in (key, *url_secrets(upstream)) if s)
-        self._rules = rules
-        self._key = key
-        self._writer = writer
-        self._app = app
-        self._flags = flags
-        self._passing: set[StreamReader] = set()
-
-    async def all_ended(self) -> None:
-        """Wait until each answer that has come to its end is handed to the writer, but for those
-        whose callers read too slowly.
-        """
+    async def _all_ended(self) -> None:
+        # Each answer that has come to its end is handed to the writer then, but for those whose
+        # callers read too slowly.
         await asyncio.sleep(0.02)  # for those whose last bytes are on their way
         for _ in range(_PATIENCE):
             if not any(content.at_eof() for content in self._passing):
                 return
             await asyncio.sleep(0.005)
 
-    async def start(self, socket: Any) -> None:
+    async def _begin(self) -> None:
         # `limit` is that of connections at once; aiohttp's own is 100.
         self._session = ClientSession(
             connector=TCPConnector(limit=0, keepalive_timeout=_IDLE),
@@ -187,9 +155,9 @@ class _Service:
             shutdown_timeout=0.1,
         )
         await self._runner.setup()
-        await web.SockSite(self._runner, socket, backlog=1024).start()
+        await web.SockSite(self._runner, self._socket, backlog=1024).start()
 
-    async def end(self) -> None:
+    async def _end(self) -> None:
         await self._runner.cleanup()
         await self._session.close()
 
@@ -199,7 +167,9 @@ class _Service:
             self._rules.check(request.raw_path, headers)
         except Refusal as e:
             return _error(e.status, refusal_body(e))
-        is_kept = self._writer is not None and request.method == "POST" and _is_asked(request.path)
+        path = request.path
+        is_asked = path.endswith((*_ENDINGS, _MESSAGES[0])) or path == _MESSAGES[1]
+        is_kept = self._writer is not None and request.method == "POST" and is_asked
         exchange = _Exchange(request, is_kept)
         sent = _end_to_end(request.headers, _OF_REQUEST)
         self._put_key(sent)
@@ -223,7 +193,8 @@ class _Service:
             message = f"The upstream server did not answer: {reason}"
             exchange.facts["error"] = message
             self._record(exchange, "unreachable")
-            return _error(502, _upstream_error(message))
+            error = {"message": message, "type": "upstream", "param": None, "code": 502}
+            return _error(502, json.dumps({"error": error}).encode())
         try:
             return await self._pass_back(request, upstream, exchange)
         finally:
@@ -252,7 +223,8 @@ class _Service:
             end = "whole"
             await response.write_eof()
         except (ClientPayloadError, ClientError, TimeoutError) as e:
-            if isinstance(e, ConnectionError) and _is_closing(request):
+            gone = request.transport is None or request.transport.is_closing()
+            if isinstance(e, ConnectionError) and gone:
                 raise
             end = "cut"
             exchange.facts["error"] = redact(f"{type(e).__name__}: {e}", self._own_secrets)
@@ -286,9 +258,9 @@ class _Service:
 
     def _target(self, raw_path: str) -> str:
         # Clients are given either address, that of the proxy or that with the upstream's path.
-        if not self.prefix or raw_path == self.prefix or raw_path.startswith(f"{self.prefix}/"):
+        if not self._prefix or raw_path == self._prefix or raw_path.startswith(f"{self._prefix}/"):
             return raw_path
-        return self.prefix + raw_path
+        return self._prefix + raw_path
 
     def _put_key(self, headers: CIMultiDict[str]) -> None:
         # A key of the proxy's own says who may ask here, and is nobody else's business.
@@ -429,10 +401,6 @@ async def _kept(pieces: AsyncIterator[bytes], exchange: _Exchange) -> AsyncItera
         yield piece
 
 
-def _is_asked(path: str) -> bool:
-    return path.endswith(_ENDINGS) or path == _MESSAGES[1] or path.endswith(_MESSAGES[0])
-
-
 def _end_to_end(headers: Mapping[str, str], dropped: frozenset[str]) -> CIMultiDict[str]:
     # Without the headers that belong to one connection, those that `Connection` names among them.
     named: set[str] = set()
@@ -460,10 +428,6 @@ async def _without_additions(request: web.Request, response: web.StreamResponse)
                 response.headers.popall(name, None)
 
 
-def _is_closing(request: web.Request) -> bool:
-    return request.transport is None or request.transport.is_closing()
-
-
 def _login_of(upstream: str) -> str:
     url = URL(upstream)
     if url.user is None:
@@ -474,11 +438,6 @@ def _login_of(upstream: str) -> str:
 
 def _error(status: int, body: bytes) -> web.Response:
     return web.Response(status=status, body=body, content_type="application/json")
-
-
-def _upstream_error(message: str) -> bytes:
-    error = {"message": message, "type": "upstream", "param": None, "code": 502}
-    return json.dumps({"error": error}).encode()
 
 
 def proxy(
@@ -526,12 +485,8 @@ def proxy(
         writer.open()
     try:
         rules = Rules(host, api_key or "")
-        service = _Service(upstream, rules, upstream_key or "", writer, name, flags)
-        return Proxy(service, host, port, service.prefix, writer)
+        return Proxy(upstream, host, port, rules, upstream_key or "", writer, name, flags)
     except BaseException:
         if writer is not None:
             writer.close()
         raise
-
-
-__all__ = ["Proxy", "proxy"]

@@ -135,19 +135,11 @@ def _pair_of(item: Any) -> tuple[str, Any] | None:
 # -- the environment
 
 
-def _environment_secrets() -> tuple[str, ...]:
-    """Return the values of environment variables whose names say that they are credentials, with
-    the parts that may turn up alone, and the logins of addresses. Longest first.
-
-    Short values and paths drop out: the former are modes, the latter only say where a key is.
-    """
-    # Compared each time, because a key may be set at any moment. `os.environ` decodes every name
-    # and value anew, which costs more than a record; the dict inside it is compared at once.
-    return _secrets_of(tuple(getattr(os.environ, "_data", os.environ).items()))
-
-
 @functools.lru_cache(maxsize=1)
 def _secrets_of(variables: tuple[tuple[str | bytes, str | bytes], ...]) -> tuple[str, ...]:
+    # The values of variables whose names say that they are credentials, with the parts that may
+    # turn up alone, and the logins of addresses; longest first. Short values are modes, and paths
+    # only say where a key is.
     secrets: set[str] = set()
     for variable in variables:
         name, value = map(os.fsdecode, variable)
@@ -297,7 +289,11 @@ def forms_of(secrets: Iterable[str]) -> tuple[str, ...]:
     """Return every form in which these secrets, and those of the environment, may be in a text,
     longest first.
     """
-    return _forms_of((*secrets, *_environment_secrets()))
+    # The environment is compared each time, because a key may be set at any moment. `os.environ`
+    # decodes every name and value anew, which costs more than a record; the dict inside it is
+    # compared at once.
+    environment = _secrets_of(tuple(getattr(os.environ, "_data", os.environ).items()))
+    return _forms_of((*secrets, *environment))
 
 
 @functools.lru_cache(maxsize=256)
@@ -461,14 +457,13 @@ def redact_named(value: Any, *, headers: bool = True, place: str = "") -> Any:
             for name, member in value.items()
         }
     if isinstance(value, (list, tuple)):
-        if place != "headers":
-            return [redact_named(item, headers=headers, place=place) for item in value]
         items: list[Any] = []
         for item in value:
-            pair = _pair_of(item)  # an item may be a header written as a pair
+            pair = _pair_of(item) if place == "headers" else None
             if pair is None:
                 items.append(redact_named(item, headers=headers, place=place))
                 continue
+            # A header written as a pair.
             name, member = pair
             member = redact_named(member, headers=headers, place=_place_of(name, place))
             items.append({**item, "value": member} if isinstance(item, Mapping) else [name, member])

@@ -92,9 +92,7 @@ def thread_count() -> int:
     return int(text)
 
 
-def engine_params(
-    *, threads: int | None = None, host: str = "127.0.0.1", port: int = 0, api_key: str = ""
-) -> Any:
+def engine_params(api_key: str, threads: int | None = None) -> Any:
     """Return the engine's settings: text exactly as the model writes it, no prompt cache, no
     network beyond loopback.
     """
@@ -124,10 +122,9 @@ def engine_params(
     params.sampling.temp = DEFAULTS["temperature"]
     params.sampling.seed = DEFAULTS["seed"]
     params.n_predict = DEFAULTS["max_tokens"]
-    params.hostnames = [host]
-    params.port = port
-    if api_key:
-        params.api_keys = [api_key]
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [api_key]
     return params
 
 
@@ -136,8 +133,7 @@ class LocalEngine:
     they came.
     """
 
-    def __init__(self, *, threads: int | None = None) -> None:
-        self._threads = threads
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._server: Any = None
         self.load_seconds: float | None = None
@@ -147,7 +143,7 @@ class LocalEngine:
         if self._server is None:
             started = time.perf_counter()
             # The engine always opens a loopback port; a random key closes it to everybody else.
-            params = engine_params(threads=self._threads, api_key=secrets.token_urlsafe(24))
+            params = engine_params(secrets.token_urlsafe(24))
             import xllamacpp  # `engine_params` has said what to install where it is missing
 
             try:

@@ -21,7 +21,7 @@ import re
 import socket
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -35,6 +35,7 @@ _MOST_HEAD = 65_536  # bytes of a request's head
 _HEAD_SECONDS = 30.0
 _REFUSAL_SECONDS = 2.0  # for a caller to end its request after it was refused
 _PIECE = 65_536  # bytes that are passed on at once
+_CLOSING = 10.0  # seconds for connections to end
 _REQUEST_LINE = re.compile(r"[A-Z]{1,20} (?:/[^\s]*|\*) HTTP/1\.[01]")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\x00]*)")
 _KINDS = {401: "authentication_error", 403: "permission_error"}
@@ -148,13 +149,44 @@ def address(host: str, port: int) -> str:
 
 
 class Listener(ABC):
-    """A running server, and a context manager. `url` is what clients take as their base address."""
+    """A running server on a thread of its own, and a context manager. `url` is what clients take as
+    their base address. Raises SetupError if it cannot listen there.
+    """
 
-    url: str
+    def __init__(self, host: str, port: int, path: str) -> None:
+        self._socket = bound(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"{address(host, self.port)}{path}"
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="toolparse-server", daemon=True
+        )
 
     @abstractmethod
+    async def _begin(self) -> None:
+        """Serve the socket from now on."""
+
+    @abstractmethod
+    async def _end(self) -> None:
+        """End every connection."""
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._thread.start()
+        self._run(self._begin())
+
     def close(self) -> None:
-        """Free the port. A second call does nothing."""
+        """Free the port and end every connection. A second call does nothing."""
+        if self._thread.is_alive():
+            with suppress(TimeoutError):
+                self._run(self._end(), _CLOSING)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._loop.close()
+        self._socket.close()
+
+    def _run(self, coroutine: Coroutine[Any, Any, None], seconds: float | None = None) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -168,39 +200,20 @@ class Listener(ABC):
         return f"{type(self).__name__}({self.url!r})"
 
 
-class Gate:
-    """`port` is that where it listens, until `close`. Raises SetupError if it cannot."""
-
+class Gate(Listener):
     def __init__(self, host: str, port: int, rules: Rules) -> None:
+        super().__init__(host, port, "/v1")
         self._rules = rules
         self._inside = ("", 0)
         self._inner_key = ""
-        self._socket = bound(host, port)
-        self.port: int = self._socket.getsockname()[1]
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="toolparse-gate", daemon=True
-        )
 
     def open(self, inside: tuple[str, int], key: str) -> None:
         """Begin to pass requests on to the engine's own port, with its key."""
         self._inside, self._inner_key = inside, key
         self.start()
 
-    def start(self) -> None:
-        """Begin to listen, on a thread of its own."""
-        self._thread.start()
-        listen = asyncio.start_server(self._serve, sock=self._socket, limit=_MOST_HEAD)
-        self._server = asyncio.run_coroutine_threadsafe(listen, self._loop).result()
-
-    def close(self) -> None:
-        """Free the port and end every connection. A second call does nothing."""
-        if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-        self._loop.close()
-        self._socket.close()
+    async def _begin(self) -> None:
+        self._server = await asyncio.start_server(self._serve, sock=self._socket, limit=_MOST_HEAD)
 
     async def _end(self) -> None:
         self._server.close()
@@ -219,7 +232,7 @@ class Gate:
                     self._rules.check(line.split(" ")[1], headers)
                     await self.answer(line, headers, reader, writer)
             except Refusal as e:
-                writer.write(refusal_bytes(e))
+                writer.write(response_bytes(refusal_body(e), e.status))
                 # A connection that is closed while bytes come in is reset, and the refusal lost
                 # with it.
                 with suppress(OSError, TimeoutError):
@@ -306,19 +319,21 @@ def parsed_head(head: bytes) -> tuple[str, list[tuple[str, str]]]:
 
 
 def refusal_body(e: Refusal) -> bytes:
-    """Return the body of that response."""
+    """Return why a request was refused, in the shape of OpenAI's errors."""
     kind = _KINDS.get(e.status, "server_error" if e.status >= 500 else "invalid_request_error")
     return json.dumps({"error": {"code": e.status, "message": e.sentence, "type": kind}}).encode()
 
 
-def refusal_bytes(e: Refusal) -> bytes:
-    """Return the response that says why a request was refused, in the shape of OpenAI's errors."""
-    body = refusal_body(e)
-    head = (
-        f"HTTP/1.1 {e.status} {HTTPStatus(e.status).phrase}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    )
-    return head.encode() + body
+def response_bytes(body: bytes, status: int, more: Mapping[str, str] | None = None) -> bytes:
+    """Return a whole response with JSON in it. more: further headers."""
+    lines = [
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *(f"{name}: {text}" for name, text in (more or {}).items()),
+    ]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

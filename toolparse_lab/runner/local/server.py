@@ -10,17 +10,15 @@ from urllib.parse import urlsplit
 from ...core.errors import SetupError
 from ..exchange.types import Model
 from .engine import MODEL_NAME, engine_params
-from .gate import Gate, Listener, Rules, address, check_address
+from .gate import Gate, Rules, check_address
 
 
-class LocalServer(Listener):
+class LocalServer(Gate):
     """A running endpoint, and a context manager. `url` ends in /v1."""
 
-    def __init__(self, server: Any, gate: Gate, url: str, api_key: str) -> None:
-        self._server = server
-        self._gate = gate
-        self._api_key = api_key
-        self.url = url
+    def __init__(self, host: str, port: int, rules: Rules) -> None:
+        super().__init__(host, port, rules)
+        self._engine: Any = None
 
     @property
     def model(self) -> Model:
@@ -29,18 +27,24 @@ class LocalServer(Listener):
         return Model(
             f"openai/{MODEL_NAME}",
             api_base=self.url,
-            api_key=self._api_key or "none-needed",
+            api_key=self._rules.api_key or "none-needed",
             max_connections=1,
             price=(0, 0),
         )
 
+    def put_before(self, engine: Any, key: str) -> None:
+        """Begin to pass requests on to a server of the engine, with its key."""
+        inside = urlsplit(str(engine.listening_address))
+        self.open((inside.hostname or "127.0.0.1", inside.port or 0), key)
+        self._engine = engine
+
     def close(self) -> None:
         """Free the port and the weights: the engine does so when no one refers to its server."""
-        self._gate.close()
-        self._server = None
+        super().close()
+        self._engine = None
 
     def __repr__(self) -> str:
-        return f"LocalServer({self.url!r}{'' if self._server else ', closed'})"
+        return f"LocalServer({self.url!r}{'' if self._engine else ', closed'})"
 
 
 def serve_local(
@@ -49,7 +53,7 @@ def serve_local(
     *,
     api_key: str | None = None,
     threads: int | None = None,
-    gate: Callable[[str, int, Rules], Gate] = Gate,
+    gate: Callable[[str, int, Rules], LocalServer] = LocalServer,
 ) -> LocalServer:
     """Serve the embedded model at `http://host:port/v1` (port 0 = any free one) until closed.
 
@@ -60,20 +64,19 @@ def serve_local(
     """
     check_address("an endpoint", host, port, api_key)
     inner_key = secrets.token_urlsafe(24)
-    params = engine_params(threads=threads, api_key=inner_key)
+    params = engine_params(inner_key, threads)
     import xllamacpp  # after `engine_params`, which says what to install where it is missing
 
-    front = gate(host, port, Rules(host, api_key or ""))
+    server = gate(host, port, Rules(host, api_key or ""))
     try:
-        server = xllamacpp.Server(params)
+        engine = xllamacpp.Server(params)
         # A server that is closed before its loop runs never ends; one token shows that it runs.
-        server.handle_completions({"prompt": "a", "n_predict": 1, "cache_prompt": False})
-        inside = urlsplit(str(server.listening_address))
-        front.open((inside.hostname or "127.0.0.1", inside.port or 0), inner_key)
+        engine.handle_completions({"prompt": "a", "n_predict": 1, "cache_prompt": False})
+        server.put_before(engine, inner_key)
     except RuntimeError as e:
-        front.close()
+        server.close()
         raise SetupError("the embedded model's endpoint did not start", got=str(e)) from None
     except BaseException:
-        front.close()
+        server.close()
         raise
-    return LocalServer(server, front, f"{address(host, front.port)}/v1", api_key or "")
+    return server

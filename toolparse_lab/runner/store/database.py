@@ -12,9 +12,10 @@ import tempfile
 import threading
 import time
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -154,6 +155,16 @@ def connected(engine: sa.Engine, patience: float) -> sa.Connection:
             if time.monotonic() >= until:
                 raise
         time.sleep(_PAUSE)
+
+
+class Connected(ABC):
+    """What the parts of a store need of it: transactions to read in, and to write in."""
+
+    @abstractmethod
+    def _reading(self) -> AbstractContextManager[sa.Connection]: ...
+
+    @abstractmethod
+    def _writing(self) -> AbstractContextManager[sa.Connection]: ...
 
 
 # How stores end that nobody closes. Garbage is collected in the middle of anything, also of the

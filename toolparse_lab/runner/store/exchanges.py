@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
 from ..exchange.passed import Passed
+from .batches import BATCH
+from .database import Connected
 from .schema import Id
 
 _own = sa.MetaData()
@@ -31,17 +34,7 @@ _INSERT = exchanges.insert()
 _FAST = 1  # level of zlib: whoever writes is in a running application
 
 
-def is_there(connection: sa.Connection) -> bool:
-    return bool(sa.inspect(connection).has_table(exchanges.name))
-
-
-def make(connection: sa.Connection) -> None:
-    """Create the table where there is none."""
-    _own.create_all(connection)
-
-
-def packed(passed: Passed) -> dict[str, str | bytes]:
-    """Return the row of an exchange."""
+def _packed(passed: Passed) -> dict[str, str | bytes]:
     head = {
         "path": passed.path,
         "status": passed.status,
@@ -61,31 +54,7 @@ def packed(passed: Passed) -> dict[str, str | bytes]:
     }
 
 
-def write(connection: sa.Connection, rows: list[dict[str, str | bytes]]) -> None:
-    connection.execute(_INSERT, rows)
-
-
-def apps(connection: sa.Connection) -> dict[str, int]:
-    """Return the newest exchange of each application, by name."""
-    e = exchanges.c
-    query = sa.select(e.app, sa.func.max(e.id)).group_by(e.app).order_by(e.app)
-    return {row[0]: row[1] for row in connection.execute(query)}
-
-
-def newest(connection: sa.Connection, app: str) -> int:
-    """Return the newest exchange of an application, 0 for none."""
-    e = exchanges.c
-    return connection.execute(sa.select(sa.func.max(e.id)).where(e.app == app)).scalar() or 0
-
-
-def after(connection: sa.Connection, app: str, id: int, most: int) -> Iterable[tuple[int, Passed]]:
-    """Return the exchanges of an application after one of them, oldest first, at most so many."""
-    e = exchanges.c
-    query = sa.select(exchanges).where(e.app == app, e.id > id).order_by(e.id).limit(most)
-    return [(row.id, _unpacked(row)) for row in connection.execute(query)]
-
-
-def _unpacked(row: sa.Row[tuple[object, ...]]) -> Passed:
+def _unpacked(row: Any) -> Passed:
     head = json.loads(zlib.decompress(row.head))
     return Passed(
         app=row.app,
@@ -100,3 +69,37 @@ def _unpacked(row: sa.Row[tuple[object, ...]]) -> Passed:
         fidelity=head["fidelity"],
         facts=head["facts"],
     )
+
+
+class RecordedExchanges(Connected):
+    # A part of `Store`.
+
+    _has_exchanges = False  # not known yet
+
+    def record_exchanges(self, passed: Iterable[Passed]) -> None:
+        """Write exchanges in one transaction: all of them, or none."""
+        packed = list(map(_packed, passed))
+        with self._writing() as connection:
+            if not self._has_exchanges:
+                _own.create_all(connection)
+            connection.execute(_INSERT, packed)
+        self._has_exchanges = True
+
+    def exchange_apps(self) -> dict[str, int]:
+        """Return the newest exchange of each application that was recorded, by its name."""
+        e = exchanges.c
+        query = sa.select(e.app, sa.func.max(e.id)).group_by(e.app).order_by(e.app)
+        return {row[0]: row[1] for row in self._exchange_rows(query)}
+
+    def exchanges(self, app: str, after: int = 0, most: int = BATCH) -> list[tuple[int, Passed]]:
+        """Return the exchanges of an application after one of them, oldest first."""
+        e = exchanges.c
+        query = sa.select(exchanges).where(e.app == app, e.id > after).order_by(e.id).limit(most)
+        return [(row.id, _unpacked(row)) for row in self._exchange_rows(query)]
+
+    def _exchange_rows(self, query: sa.Select[Any]) -> Sequence[Any]:
+        with self._reading() as connection:
+            self._has_exchanges = self._has_exchanges or sa.inspect(connection).has_table(
+                exchanges.name
+            )
+            return connection.execute(query).all() if self._has_exchanges else ()

@@ -22,6 +22,7 @@ import sqlalchemy as sa
 
 from . import rows, schema
 from .batches import batches
+from .database import Connected
 
 _DIGEST = 16  # bytes
 _AT_ONCE = 1000  # rows that writers of a server may have under way
@@ -49,78 +50,91 @@ class Block:
     newest: int
 
 
-def is_there(connection: sa.Connection) -> bool:
-    return bool(sa.inspect(connection).has_table(readings.name))
-
-
-def blocks_of(
-    connection: sa.Connection, run_id: str, kind: str, number: int | None = None
-) -> dict[int, Block]:
-    """Return the blocks of a run that are kept, or the one of a number, by number."""
-    r = readings.c
-    query = sa.select(r.block, r["items"], r.answers, r.newest)  # `r.items` is a method
-    query = query.where(r.run_id == run_id, r.kind == kind)
-    if number is not None:
-        query = query.where(r.block == number)
-    return {n: Block(*made_of) for n, *made_of in connection.execute(query)}
-
-
-def body_of(connection: sa.Connection, run_id: str, kind: str, block: int) -> bytes | None:
-    """Return the bytes of a block as they were kept, None if they are gone or damaged."""
-    r = readings.c
-    query = sa.select(r.body).where(r.run_id == run_id, r.kind == kind, r.block == block)
-    kept: bytes = connection.execute(query).scalar() or b""
-    digest, body = kept[:_DIGEST], kept[_DIGEST:]
-    return body if digest == _digest(body) else None
-
-
 def _digest(body: bytes) -> bytes:
     return hashlib.blake2b(body, digest_size=_DIGEST).digest()
 
 
-def newest_row(connection: sa.Connection) -> int:
-    """Return an id after which every row is seen that is recorded from now on."""
-    newest = connection.execute(sa.select(sa.func.max(schema.completions.c.id))).scalar() or 0
-    # Several may write at once to a server: a row of a smaller id may be there later.
-    return newest if connection.dialect.name == "sqlite" else max(0, newest - _AT_ONCE)
+class KeptReadings(Connected):
+    # A part of `Store`.
 
+    def _has_readings(self, connection: sa.Connection) -> bool:
+        return bool(sa.inspect(connection).has_table(readings.name))
 
-def recorded_since(connection: sa.Connection, newest: int) -> str:
-    """Return what tells the rows after `newest` from those that are there at another time."""
-    ids = schema.completions.c.id
-    # Rows are only ever added.
-    query = sa.select(sa.func.count(), sa.func.max(ids)).where(ids > newest)
-    return " ".join(map(str, connection.execute(query).one()))
+    def reading_blocks(self, run_id: str, kind: str, number: int | None = None) -> dict[int, Block]:
+        """Return what the kept blocks of one kind of reading were made of, by their numbers.
 
+        number: of this one alone.
+        """
+        r = readings.c
+        query = sa.select(r.block, r["items"], r.answers, r.newest)  # `r.items` is a method
+        query = query.where(r.run_id == run_id, r.kind == kind)
+        if number is not None:
+            query = query.where(r.block == number)
+        with self._reading() as connection:
+            if not self._has_readings(connection):
+                return {}
+            return {n: Block(*made_of) for n, *made_of in connection.execute(query)}
 
-def answered_since(connection: sa.Connection, run_id: str, newest: int) -> set[str]:
-    """Return the keys of a run's items for which something was recorded after row `newest`."""
-    i, c = schema.items.c, schema.completions.c
-    keys = sa.select(c.key).where(c.id > newest).distinct()
-    found: set[str] = set()
-    own = rows.items_of(rows.run_row(connection, run_id))
-    for batch in batches(connection.execute(keys).scalars().all()):
-        query = sa.select(i.key).where(i.key.in_(batch), own).distinct()
-        found.update(connection.execute(query).scalars())
-    return found
+    def reading_block(self, run_id: str, kind: str, number: int) -> bytes | None:
+        """Return one block as it was kept, None if it is gone meanwhile, or damaged."""
+        r = readings.c
+        query = sa.select(r.body).where(r.run_id == run_id, r.kind == kind, r.block == number)
+        with self._reading() as connection:
+            kept: bytes = connection.execute(query).scalar() or b""
+        digest, body = kept[:_DIGEST], kept[_DIGEST:]
+        return body if digest == _digest(body) else None
 
+    def keep_reading(
+        self, run_id: str, kind: str, number: int, made_of: Block, body: bytes
+    ) -> None:
+        """Keep one block, in the place of an older one of its number."""
+        r = readings.c
+        same = (r.run_id == run_id, r.kind == kind, r.block == number)
+        place = {"run_id": run_id, "kind": kind, "block": number}
+        values = {**place, **asdict(made_of), "body": _digest(body) + body}
+        with self._writing() as connection:
+            _cache.create_all(connection, checkfirst=True)
+            connection.execute(readings.delete().where(*same))
+            connection.execute(rows.insert_or_keep(connection, readings), values)
 
-def keep(
-    connection: sa.Connection, run_id: str, kind: str, number: int, made_of: Block, body: bytes
-) -> None:
-    _cache.create_all(connection, checkfirst=True)
-    r = readings.c
-    same = (r.run_id == run_id, r.kind == kind, r.block == number)
-    connection.execute(readings.delete().where(*same))
-    place = {"run_id": run_id, "kind": kind, "block": number}
-    values = {**place, **asdict(made_of), "body": _digest(body) + body}
-    connection.execute(rows.insert_or_keep(connection, readings), values)
+    def forget_readings(self, run_id: str | None = None) -> int:
+        """Throw away what was kept of a run, or of all runs. Return its size in bytes."""
+        r = readings.c
+        chosen = [] if run_id is None else [r.run_id == run_id]
+        size = sa.select(sa.func.sum(sa.func.length(r.body))).where(*chosen)
+        with self._writing() as connection:
+            if not self._has_readings(connection):
+                return 0
+            freed = connection.execute(size).scalar() or 0
+            connection.execute(readings.delete().where(*chosen))
+        return int(freed)
 
+    def newest_row(self) -> int:
+        """Return the mark for `answered_since`: every row that is recorded from now on is after
+        it.
+        """
+        query = sa.select(sa.func.max(schema.completions.c.id))
+        with self._reading() as connection:
+            newest = connection.execute(query).scalar() or 0
+            # Several may write at once to a server: a row of a smaller id may be there later.
+            return newest if connection.dialect.name == "sqlite" else max(0, newest - _AT_ONCE)
 
-def forget(connection: sa.Connection, run_id: str | None) -> int:
-    r = readings.c
-    chosen = [] if run_id is None else [r.run_id == run_id]
-    size = sa.select(sa.func.sum(sa.func.length(r.body))).where(*chosen)
-    freed = connection.execute(size).scalar() or 0
-    connection.execute(readings.delete().where(*chosen))
-    return int(freed)
+    def recorded_since(self, mark: int) -> str:
+        """Return a word that changes when anything is recorded after the mark."""
+        ids = schema.completions.c.id
+        # Rows are only ever added.
+        query = sa.select(sa.func.count(), sa.func.max(ids)).where(ids > mark)
+        with self._reading() as connection:
+            return " ".join(map(str, connection.execute(query).one()))
+
+    def answered_since(self, run_id: str, mark: int) -> set[str]:
+        """Return the keys of a run's items for which something was recorded after the mark."""
+        i, c = schema.items.c, schema.completions.c
+        keys = sa.select(c.key).where(c.id > mark).distinct()
+        found: set[str] = set()
+        with self._reading() as connection:
+            own = rows.items_of(rows.run_row(connection, run_id))
+            for batch in batches(connection.execute(keys).scalars().all()):
+                query = sa.select(i.key).where(i.key.in_(batch), own).distinct()
+                found.update(connection.execute(query).scalars())
+        return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -23,19 +22,18 @@ _LOCK = 0x746F6F6C  # any number that others are unlikely to lock
 Migration = Callable[[sa.Connection], None]
 
 
-def _migrate(statements: tuple[str, ...], connection: sa.Connection) -> None:
-    words = {
-        "binary": sa.LargeBinary().compile(dialect=connection.dialect),
-        "real": sa.Float(53).compile(dialect=connection.dialect),
-        "id": "BIGSERIAL" if connection.dialect.name == "postgresql" else "INTEGER",
-    }
-    for statement in statements:
-        connection.exec_driver_sql(statement.format(**words))
-
-
 def _step(*statements: str) -> Migration:
     # {binary}, {real}, {id}: these types in the words of the database.
-    return functools.partial(_migrate, statements)
+    def migrate(connection: sa.Connection) -> None:
+        words = {
+            "binary": sa.LargeBinary().compile(dialect=connection.dialect),
+            "real": sa.Float(53).compile(dialect=connection.dialect),
+            "id": "BIGSERIAL" if connection.dialect.name == "postgresql" else "INTEGER",
+        }
+        for statement in statements:
+            connection.exec_driver_sql(statement.format(**words))
+
+    return migrate
 
 
 MIGRATIONS: Mapping[int, Migration] = MappingProxyType({

@@ -23,12 +23,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from ...core.errors import StoreError, StoreLost
-from ..exchange.passed import Passed
 from ..exchange.redaction import redact_named, redact_strings, secrets_in
 from ..exchange.types import Completion, PlanItem, Questions, Request, questions_of
-from . import claims, database, exchanges, readings, rows, schema
+from . import claims, database, rows, schema
 from .batches import BATCH, batches
 from .database import Anchor, translated
+from .exchanges import RecordedExchanges
+from .readings import KeptReadings
 from .rows import RunRecord
 
 __all__ = ["RunRecord", "Store"]
@@ -43,7 +44,7 @@ _PATIENCE = 30.0  # seconds for a server that was there and does not answer now
 # time holds nothing back.
 
 
-class Store:
+class Store(KeptReadings, RecordedExchanges):
     """`Store("runs.db")`, `Store("postgresql+psycopg://...")` or `Store(":memory:")`.
 
     A context manager.
@@ -59,7 +60,6 @@ class Store:
         # The keys of plans whose runs go on: their requests are there, and are not looked up again
         # with each answer.
         self._kept: set[str] = set()
-        self._has_exchanges = False  # not known yet
         self._patience = 0.0  # an address that is wrong is told at once
         self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-store")
         self._anchor: Anchor | None = None
@@ -496,86 +496,9 @@ class Store:
         with self._reading() as connection:
             return rows.counts_of(connection, run_id)
 
-    # -- what was read of the answers, see `readings`
-
-    def reading_blocks(
-        self, run_id: str, kind: str, number: int | None = None
-    ) -> dict[int, readings.Block]:
-        """Return what the kept blocks of one kind of reading were made of, by their numbers.
-
-        number: of this one alone.
-        """
-        with self._reading() as connection:
-            there = readings.is_there(connection)
-            return readings.blocks_of(connection, run_id, kind, number) if there else {}
-
-    def reading_block(self, run_id: str, kind: str, number: int) -> bytes | None:
-        """Return one block as it was kept, None if it is gone meanwhile, or damaged."""
-        with self._reading() as connection:
-            return readings.body_of(connection, run_id, kind, number)
-
-    def keep_reading(
-        self, run_id: str, kind: str, number: int, made_of: readings.Block, body: bytes
-    ) -> None:
-        """Keep one block, in the place of an older one of its number."""
-        with self._writing() as connection:
-            readings.keep(connection, run_id, kind, number, made_of, body)
-
-    def forget_readings(self, run_id: str | None = None) -> int:
-        """Throw away what was kept of a run, or of all runs. Return its size in bytes."""
-        with self._writing() as connection:
-            return readings.forget(connection, run_id) if readings.is_there(connection) else 0
-
-    def newest_row(self) -> int:
-        """Return the mark for `answered_since`."""
-        with self._reading() as connection:
-            return readings.newest_row(connection)
-
-    def recorded_since(self, mark: int) -> str:
-        """Return a word that changes when anything is recorded after the mark."""
-        with self._reading() as connection:
-            return readings.recorded_since(connection, mark)
-
-    def answered_since(self, run_id: str, mark: int) -> set[str]:
-        """Return the keys of a run's items for which something was recorded after the mark."""
-        with self._reading() as connection:
-            return readings.answered_since(connection, run_id, mark)
-
     def answer_ids(self, run_id: str, keys: Iterable[str]) -> dict[str, int]:
         """Return the id of the row of the answer that a run has, by key. See `completions`."""
         return self._chosen(run_id, keys)
-
-    # -- what passed by, see `exchanges`
-
-    def record_exchanges(self, passed: Iterable[Passed]) -> None:
-        """Write exchanges in one transaction: all of them, or none."""
-        packed = list(map(exchanges.packed, passed))
-        with self._writing() as connection:
-            if not self._has_exchanges:
-                exchanges.make(connection)
-            exchanges.write(connection, packed)
-        self._has_exchanges = True
-
-    def exchange_apps(self) -> dict[str, int]:
-        """Return the newest exchange of each application that was recorded, by its name."""
-        with self._reading() as connection:
-            return exchanges.apps(connection) if self._exchanges_in(connection) else {}
-
-    def newest_exchange(self, app: str) -> int:
-        """Return the number of the newest exchange of an application, 0 for none."""
-        with self._reading() as connection:
-            there = self._exchanges_in(connection)
-            return exchanges.newest(connection, app) if there else 0
-
-    def exchanges(self, app: str, after: int = 0, most: int = BATCH) -> list[tuple[int, Passed]]:
-        """Return the exchanges of an application after one of them, oldest first."""
-        with self._reading() as connection:
-            there = self._exchanges_in(connection)
-            return list(exchanges.after(connection, app, after, most)) if there else []
-
-    def _exchanges_in(self, connection: sa.Connection) -> bool:
-        self._has_exchanges = self._has_exchanges or exchanges.is_there(connection)
-        return self._has_exchanges
 
     def grow_run(
         self,
