@@ -100,37 +100,38 @@ moved.install()
 
 # Name -> its module, for what would make the import slow.
 _LATE = {
-    name: f"toolparse_lab.{module}"
+    name: module
     for module, names in {
-        "evals.cases.case": "Case",
-        "evals.cases.collection": "Cases",
-        "evals.cases.loading": "example_cases example_conversations example_recording load_cases",
-        "evals.readings.compare": "Comparison compare",
-        "evals.readings.readers": "reader",
-        "evals.reports.figures.report": "report",
-        "evals.scoring.reward": "reward",
-        "evals.scoring.shrink": "shrink",
-        "experiments.ingest.shapes": "shapes",
-        "experiments.until": "Until",
-        "formats.json.mix": "json_mix_protocol",
-        "formats.models": "protocol_for",
-        "formats.xml.morph_xml": "morph_xml_protocol",
-        "integrations.litellm_bridge.callback": "Recorder",
-        "integrations.proxy": "proxy",
-        "lab": "Lab",
-        "middleware": "create_dynamic_if_then_else_schema create_tool_middleware "
+        "toolparse_lab.evals.cases.case": "Case",
+        "toolparse_lab.evals.cases.collection": "Cases",
+        "toolparse_lab.evals.cases.loading": "example_cases example_conversations "
+        "example_recording load_cases",
+        "toolparse_lab.evals.readings.compare": "Comparison compare",
+        "toolparse_lab.evals.readings.readers": "reader",
+        "toolparse_lab.evals.reports.figures.report": "report",
+        "toolparse_lab.evals.scoring.reward": "reward",
+        "toolparse_lab.evals.scoring.shrink": "shrink",
+        "toolparse_lab.experiments.ingest.shapes": "shapes",
+        "toolparse_lab.experiments.until": "Until",
+        "toolparse_lab.formats.json.mix": "json_mix_protocol",
+        "toolparse_lab.formats.models": "protocol_for",
+        "toolparse_lab.formats.xml.morph_xml": "morph_xml_protocol",
+        "toolparse_lab.integrations.litellm_bridge.callback": "Recorder",
+        "toolparse_lab.integrations.proxy": "proxy",
+        "toolparse_lab.lab": "Lab",
+        "toolparse_lab.middleware": "create_dynamic_if_then_else_schema create_tool_middleware "
         "fix_tool_call_with_schema gemma_tool_middleware hermes_tool_middleware "
         "xml_tool_middleware",
-        "notebook.display": "workbench",
-        "parser.capture": "Captured",
-        "parser.detect": "Candidate detect",
-        "parser.doctor.check": "check_template",
-        "parser.doctor.replay": "ReplayReport replay_check",
-        "parser.doctor.report": "TemplateReport",
-        "parser.laws.check_protocol": "LawReport check_protocol",
-        "parser.laws.check_stream": "StreamReport check_stream",
-        "runner.exchange.types": "Model",
-        "runner.settings": "Settings load_settings",
+        "toolparse_lab.notebook.display": "workbench",
+        "toolparse_lab.parser.capture": "Captured",
+        "toolparse_lab.parser.detect": "Candidate detect",
+        "toolparse_lab.parser.doctor.check": "check_template",
+        "toolparse_lab.parser.doctor.replay": "ReplayReport replay_check",
+        "toolparse_lab.parser.doctor.report": "TemplateReport",
+        "toolparse_lab.parser.laws.check_protocol": "LawReport check_protocol",
+        "toolparse_lab.parser.laws.check_stream": "StreamReport check_stream",
+        "toolparse_lab.runner.exchange.types": "Model",
+        "toolparse_lab.runner.settings": "Settings load_settings",
     }.items()
     for name in names.split()
 }

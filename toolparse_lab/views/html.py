@@ -196,11 +196,8 @@ def _argument_cells(rows: Sequence[Row], raw: str) -> list[ArgumentCells]:
 
 
 def _call_block(call: ToolCall, raw: str, rows: Sequence[Row], *, cut: bool) -> dict[str, Any]:
-    """Return one call of a page, ready for the template. The notes list the missing parts and those
-    left out.
-
-    rows: those of its arguments that the page has room for. cut: it has more of them.
-    """
+    # One call, ready for the template. rows: those of its arguments that the page has room for.
+    # cut: it has more of them.
     # The one row of empty arguments is that of the arguments as a whole.
     has_none = len(rows) == 1 and rows[0].leaf and not cut
     notes = []
@@ -232,11 +229,8 @@ def _call_block(call: ToolCall, raw: str, rows: Sequence[Row], *, cut: bool) -> 
 def _change_tables(
     changes: Sequence[Change], in_arguments: set[str]
 ) -> list[tuple[str, list[ChangeCells]]]:
-    """Return (title, rows) of each table of changes that has rows.
-
-    in_arguments: the paths in the table of arguments. A coercion of one of these appears there, and
-    not a second time here.
-    """
+    # (title, rows) of each table of changes that has rows. in_arguments: the paths in the table of
+    # arguments, where their coercions are, and not a second time here.
     # Repairs that did one thing are one row.
     alike: dict[tuple[str, str, str], list[Change]] = {}
     for change in changes:
@@ -296,7 +290,7 @@ def _call_diff(call: ToolCall) -> tuple[Markup, list[ChangeCells], list[Markup]]
 def _raw_box(
     result: ParseResult, rows: RowsOfCalls
 ) -> tuple[Markup, list[tuple[str, str]], list[str]]:
-    """Return the highlighted text, (style, word) of each kind of mark in it, and notes."""
+    # The highlighted text, (style, word) of each kind of mark in it, and notes.
     raw = result.raw
     if not raw:
         return Markup(), [], ["The text is empty."]

@@ -674,9 +674,7 @@ def _keep_shard(options: Any, settings: Settings) -> int:
 
 
 def _trials(options: Any, settings: Settings) -> Frame | Path:
-    """Return the trials of a file, a folder or a run, read again: a frame, or the path it was
-    written to.
-    """
+    # Those of a file, a folder or a run, read again: a frame, or the path it was written to.
     policies = options.policies or [settings["policy"]]
     engine = {name: getattr(options, name) for name in ("engine", "workers", "client")}
     settled: dict[str, Any] = {"to": options.out, "overwrite": options.overwrite}

@@ -41,10 +41,7 @@ from ..options import (
     examples=("toolparse tokens latest", "toolparse tokens latest 3f9a1c"),
 )
 def _tokens(options: Any) -> int:
-    """List the tokens of a trial, or say whether probabilities tell right arguments from wrong.
-
-    Return 1 where that was not measured.
-    """
+    # 1 where it was not measured whether probabilities tell right arguments from wrong.
     settings = settings_of(options)
     with open_lab(settings) as lab:
         run = lab.open(options.run)
