@@ -452,7 +452,7 @@ def test_a_slow_caller_holds_nobody_up_and_no_bytes_in_memory(
                 assert Got(p.port).status == 200
             # What waits is in the buffers of the sockets.
             assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 12_000
-            got = b""
+            got = bytearray()
             while not got.endswith(b"0\r\n\r\n"):
                 got += slow.recv(size)
         assert got.count(b"x") == size * count
