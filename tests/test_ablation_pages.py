@@ -47,7 +47,7 @@ def test_each_picture_is_svg_that_can_be_read_aloud(ablation: Ablation, name: st
     root = etree.fromstring(picture.svg.encode())
     assert root.get("role") == "img"
     label = root.get("aria-label") or ""
-    texts = {" ".join(text.split()) for text in root.itertext()}
+    texts = {" ".join(str(text).split()) for text in root.itertext()}
     # Who cannot see the picture gets every figure that is in it.
     for line in picture.lines:
         assert (f"{line.label}: {line.value}" if line.value else line.label) in label
