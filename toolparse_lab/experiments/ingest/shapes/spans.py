@@ -226,7 +226,7 @@ def _genai(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
         **answer,
         **question_of(asked),
         "request": request_of(at(genai, "tool", "definitions") or functions, params),
-        "model": pick(genai, "response.model", "request.model"),
+        "model": first(at(genai, "response", "model"), at(genai, "request", "model")),
         **token_cells(at(genai, "usage")),
         **_of_span(span, at(genai, "conversation", "id"), at(genai, "response", "id")),
     }
