@@ -166,7 +166,7 @@ class Picture:
         def words(of: Callable[[Line], str], at: int, align: str) -> Any:
             data = ({"y": y, "text": drawable(of(x)), "strong": x.strong} for y, x in rows)
             weight = {"expr": "datum.strong ? 'bold' : 'normal'"}
-            mark = {"type": "text", "fontSize": 13, "align": align, "fontWeight": weight}
+            mark = {"type": "text", "fontSize": 12, "align": align, "fontWeight": weight}
             return layer(data, mark, {"x": {"value": at}, "text": {"field": "text"}})
 
         bars = [bar._asdict() | {"y": y} for y, line in rows for bar in line.bars]
