@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import toolparse_lab as tp
 from tests.ablation_model import CELLS, KnownModel, cases_of, known_ablation
 from tests.mock_openai import MockOpenAI, unseen
 from toolparse_lab.cli import main
-from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.core.errors import BadOptions, MissingExtra
 from toolparse_lab.experiments.ablation import Ablation
-from toolparse_lab.experiments.ablation.chart import PICTURES, Line, Scale, chart, lines_of
+from toolparse_lab.experiments.ablation.chart import PICTURES, SHARES, Axis, Line, Picture
 from toolparse_lab.experiments.ablation.figures import FIGURES
 from toolparse_lab.runner.store.recording import import_recording
 
@@ -46,19 +47,29 @@ def test_each_picture_is_svg_that_can_be_read_aloud(ablation: Ablation, name: st
     root = etree.fromstring(picture.svg.encode())
     assert root.get("role") == "img"
     label = root.get("aria-label") or ""
-    # Who cannot see the picture gets every figure that stands in it.
-    drawn = chart(ablation, name)
-    for line in drawn.lines:
-        assert line.label in label
-        assert line.value in label
+    texts = {" ".join(str(text).split()) for text in root.itertext()}
+    # Who cannot see the picture gets every figure that is in it.
+    for line in picture.lines:
+        assert (f"{line.label}: {line.value}" if line.value else line.label) in label
         assert line.value in repr(picture)
+        assert {" ".join(line.label.split()), line.value} <= {*texts, ""}
     assert "n = " in label, "a figure without its n"
-    colours = {one.get("fill") for one in root.iter()}
+    colours = {one.get(part) for one in root.iter() for part in ("fill", "stroke")}
     assert not colours & {"black", "white", "#000", "#fff"}, "unseen on one of two backgrounds"
-    for one in root.iter():
-        for end in ("x", "x1", "x2", "cx"):
-            assert 0 <= float(one.get(end, 0)) <= drawn.width
+    bars = [bar for line in picture.lines for bar in line.bars]
+    assert {picture.colours[bar.part] for bar in bars} <= colours
     assert "text/html" in picture._repr_mimebundle_()
+
+
+def test_a_picture_without_the_extra_is_its_text(
+    ablation: Ablation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    picture = ablation.picture("cells")
+    assert picture._repr_mimebundle_() == {"text/plain": repr(picture)}
+    assert "<svg" not in ablation.html()
+    with pytest.raises(MissingExtra, match="charts"):
+        ablation.save(tmp_path / "a.svg")
 
 
 def test_the_picture_of_cells_says_each_rate_with_its_interval(ablation: Ablation) -> None:
@@ -87,7 +98,7 @@ def test_names_are_escaped_everywhere(hostile: Ablation) -> None:
     assert "<script" not in hostile.markdown()
     for name in PICTURES:
         assert "<script" not in hostile.picture(name).svg
-        etree.fromstring(str(chart(hostile, name).svg(alone=True)).encode())
+        etree.fromstring(hostile.picture(name).file().encode())
 
 
 def test_a_page_has_every_figure_and_stands_alone(ablation: Ablation) -> None:
@@ -129,19 +140,16 @@ def test_text_for_a_terminal(ablation: Ablation) -> None:
 
 
 def test_an_axis_of_differences_holds_zero() -> None:
-    scale = Scale.around_zero([0.23, float("nan"), 0.41])
-    assert (scale.low, scale.high) == (-0.1, 0.5)
-    assert Scale.around_zero([]) == Scale(-0.1, 0.1)
-    assert Scale.around_zero([-0.61, -0.2]) == Scale(-0.7, 0.1)
-    assert scale.place(-9) < scale.place(0) < scale.place(0.5) == scale.place(9)
+    axis = Axis.of_differences([0.23, float("nan"), 0.41])
+    assert axis.ticks == (-0.1, 0.0, 0.5)
+    assert Axis.of_differences([]).ticks == (-0.1, 0.0, 0.1)
+    assert Axis.of_differences([-0.61, -0.2]).ticks == (-0.7, 0.0, 0.1)
 
 
 def test_rows_that_do_not_fit_are_counted() -> None:
-    lines = lines_of(Line(str(i)) for i in range(100))
-    assert lines[-1].label == "… and 40 more rows"
-    long = Line("a name that is longer than any place for it")
-    assert len(long.short_label) == 34
-    assert long.short_label.endswith("…")
+    picture = Picture("title", "words", [Line(str(i)) for i in range(100)], SHARES)
+    assert repr(picture).endswith("59\n… and 40 more rows: see the table")
+    assert "… and 40 more rows" in picture.svg
 
 
 # the shipped ablation, and the command line

@@ -21,8 +21,8 @@ from toolparse_lab.evals.reports.pages.charts import (
     CHARTS,
     OUTCOME_COLOURS,
     VERDICT_COLOURS,
-    _drawable,
     _stacked,
+    drawable,
     drawings_of,
     svg_of,
 )
@@ -132,7 +132,7 @@ def test_a_page_draws_with_nothing_that_runs() -> None:
 @given(st.lists(st.text(max_size=70), min_size=2, max_size=2, unique=True))
 @settings(max_examples=40, deadline=None)
 def test_any_name_is_drawn_as_one_row(names: list[str]) -> None:
-    shown = [_drawable(name) for name in names]
+    shown = [drawable(name) for name in names]
     rows = pd.DataFrame({"cell": shown, "part": "clean", "share": 1.0, "n": 1})
     svg = svg_of(_stacked(rows, VERDICT_COLOURS, "a title"), "words")
     assert "could not be drawn" not in svg

@@ -7,11 +7,12 @@ are left to the provider.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..core.errors import BadOptions, BadPlan, UnknownProtocol, near
+from ..evals.engines import is_count
 from ..formats.auto import AUTO
 from ..formats.base import Protocol
 from ..formats.json.openai_json import OPENAI_JSON, OPENAI_STRICT
@@ -131,10 +132,7 @@ class Arm:
 
     @property
     def reader(self) -> AnyProtocol:
-        """The protocol that reads this arm's answers.
-
-        Raises UnknownProtocol for a lost one.
-        """
+        """The protocol that reads this arm's answers. Raises UnknownProtocol for a lost one."""
         if isinstance(self.protocol, LostProtocol):
             raise self.protocol.error()
         if self.protocol is not None:
@@ -328,26 +326,28 @@ def _check_level(factor: str, level: Any) -> None:
                 got=level,
                 expected=" or ".join(options) + named_tool,
             )
-    elif factor == "max_turns" and not _is_count(level):
-        raise BadPlan(
-            "max_turns is how often a model may be asked", got=level, expected="1 or more"
-        )
-    elif factor == "temperature" and level is not None:  # None: the provider's default
-        # `level >= 0` and not `not level < 0`, so that NaN is refused, too.
-        is_number = isinstance(level, (int, float)) and not isinstance(level, bool)
-        if not (is_number and level >= 0):
-            raise BadPlan("temperature is a number", got=level, expected="0 or more")
-    elif factor == "type_rules" and not isinstance(level, bool) and level != "pairs":
-        raise BadPlan(
-            "type_rules says whether the prompt has them",
-            got=level,
-            expected="True, False or 'pairs'",
-        )
+    elif factor in _RULES:
+        is_right, meaning, expected = _RULES[factor]
+        if not is_right(level):
+            raise BadPlan(f"{factor} {meaning}", got=level, expected=expected)
 
 
-def _is_count(value: Any) -> bool:
-    # True is not a number.
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+def _is_temperature(value: Any) -> bool:
+    # None is the provider's default. `value >= 0` and not `not value < 0`, so that NaN is refused.
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value is None or (is_number and value >= 0)
+
+
+# Factor -> whether a level is right, and the words for one that is not.
+_RULES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
+    "max_turns": (is_count, "is how often a model may be asked", "1 or more"),
+    "temperature": (_is_temperature, "is a number", "0 or more"),
+    "type_rules": (
+        lambda level: isinstance(level, bool) or level == "pairs",
+        "says whether the prompt has them",
+        "True, False or 'pairs'",
+    ),
+}
 
 
 def check_params(params: Mapping[str, Any]) -> None:
@@ -357,7 +357,7 @@ def check_params(params: Mapping[str, Any]) -> None:
     """
     for name in _COUNTED:
         value = params.get(name)
-        if value is not None and not _is_count(value):
+        if value is not None and not is_count(value):
             raise BadPlan(
                 f"{name} is a whole number",
                 got=repr(value),

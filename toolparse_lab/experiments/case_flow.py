@@ -199,10 +199,7 @@ def _prompt(case: Case, arm: Arm, issues: dict[PromptIssue, None]) -> _Prompt:
 
 
 def check_runnable(runnable: Any) -> dict[str, Callable[..., Any]]:
-    """Return tools as functions by name.
-
-    Raises BadPlan if one is none, or is a coroutine.
-    """
+    """Return tools as functions by name. Raises BadPlan if one is none, or is a coroutine."""
     if runnable is None:
         return {}
     expected = '{"name": function}'

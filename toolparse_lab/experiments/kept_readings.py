@@ -125,7 +125,6 @@ class KeptReadings:
         with the trial_id.
         """
         from ..evals.frames.dtypes import join_frames  # pandas is slow to import
-        from ..evals.frames.files import unpacked  # as above
 
         frames = []
         for policy in policies:
@@ -134,12 +133,8 @@ class KeptReadings:
                 trials = self.reader.trials(self.reader.items(only), protocol, policy)
                 frames += [_made(self.reader, kind, batch) for batch in in_batches(trials, BLOCK)]
                 continue
-            bodies = None if only else self._sealed(kind, [way])
-            if bodies is not None:
-                with suppress(_Gone):
-                    frames.append(unpacked(bodies, kind, columns))
-                    continue
-            frames += self._frames(kind, only, way, columns)
+            whole = None if only else _whole(self._sealed(kind, [way]), kind, columns)
+            frames += self._frames(kind, only, way, columns) if whole is None else [whole]
         frame = join_frames(frames or [_made(self.reader, kind, [])], kind, columns)
         return self._remarked(frame, columns) if kind == "trials" else frame
 
@@ -149,13 +144,11 @@ class KeptReadings:
         """Return columns of the trials frame, of all trials, as `unpacked` has them coded where the
         run is kept.
         """
-        from ..evals.frames.files import unpacked  # pandas is slow to import
-
-        if (bodies := self._all_kept(None, policies)) is not None:
-            with suppress(_Gone):
-                frame = unpacked(bodies, "trials", columns, coded=True, as_texts=as_texts)
-                return self._remarked(frame, columns)
-        return self.frame("trials", {}, None, policies, columns)
+        bodies = self._all_kept(None, policies)
+        frame = _whole(bodies, "trials", columns, coded=True, as_texts=as_texts)
+        if frame is None:
+            return self.frame("trials", {}, None, policies, columns)
+        return self._remarked(frame, columns)
 
     def table(
         self, protocol: AnyProtocol | None, policies: Sequence[Policy], engine: FrameEngine
@@ -210,18 +203,16 @@ class KeptReadings:
     ) -> Frame:
         """Return the rows of some trials, without loading the columns of all the others."""
         from ..evals.frames.dtypes import join_frames  # pandas is slow to import
-        from ..evals.frames.files import unpacked  # as above
 
         frames = []
         for policy in policies:
             way = self._way(protocol, policy)
             bodies = None if way is None else self._sealed("trials", [way])
-            if bodies is not None:
-                with suppress(_Gone):
-                    frames.append(unpacked(bodies, "trials", ids=ids))
-                    continue
-            frame = self.frame("trials", {}, protocol, (policy,))
-            frames.append(frame[frame["trial_id"].isin(ids)])
+            frame = _whole(bodies, "trials", ids=ids)
+            if frame is None:
+                frame = self.frame("trials", {}, protocol, (policy,))
+                frame = frame[frame["trial_id"].isin(ids)]
+            frames.append(frame)
         return self._remarked(join_frames(frames, "trials"))
 
     def parse(
@@ -380,13 +371,14 @@ class KeptReadings:
             if seal.answers != self.store.recorded_since(seal.newest):
                 return None
             places += [(way.kind(kind), number) for number in sorted(blocks.keys() - {_SEAL})]
-        return map(self._sealed_body, places)
 
-    def _sealed_body(self, place: tuple[str, int]) -> bytes:
-        body = self.store.reading_block(self.run_id, *place)
-        if body is None:
-            raise _Gone
-        return body
+        def body_of(place: tuple[str, int]) -> bytes:
+            body = self.store.reading_block(self.run_id, *place)
+            if body is None:
+                raise _Gone
+            return body
+
+        return map(body_of, places)
 
     # -- parsing
 
@@ -397,8 +389,12 @@ class KeptReadings:
         workers = workers or Workers()
         count = sum(map(len, blocks.values()))
         show = workers.progress if count >= _SHOWN or workers.progress else False
-        engine = workers.engine or self._engine_for(count, way)
         url = str(self.store.shared_url or "")
+        engine = workers.engine
+        if engine is None:
+            on_all_cores = count >= MANY and available_processes() > 1 and url
+            can_travel = on_all_cores and travels((way, self.reader.plan.arms))
+            engine = "processes" if can_travel else "serial"
         if engine != "serial" and not url:
             raise BadOptions(
                 "a store in memory is not there for other processes",
@@ -426,17 +422,24 @@ class KeptReadings:
                         parsed = replace(parsed, kept=True)
                 yield parsed
 
-    def _engine_for(self, count: int, way: Way) -> Engine:
-        if count < MANY or available_processes() < 2 or not self.store.shared_url:
-            return "serial"
-        return "processes" if travels((way, self.reader.plan.arms)) else "serial"
-
     def _travelling(self, number: int, items: Sequence[PlanItem], way: Way, url: str) -> _Work:
         # With as much of the plan as reading these takes, and none of the models' credentials.
         plan = self.reader.plan
         cases = Cases(plan.cases[case_id] for case_id in dict.fromkeys(i.case_id for i in items))
         part = Plan(cases, {}, plan.arms, plan.trials, tuple(items), Held(()))
         return _Work(number, tuple(items), way, self.run_id, part, url, self.reader.metadata())
+
+
+def _whole(
+    bodies: Iterable[bytes] | None, kind: str, columns: Sequence[str] | None = None, **options: Any
+) -> Frame | None:
+    # None where the blocks are not known to be true, or one of them is gone.
+    from ..evals.frames.files import unpacked  # pandas is slow to import
+
+    if bodies is not None:
+        with suppress(_Gone):
+            return unpacked(bodies, kind, columns, **options)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from ..core.values.printable import counted, printable
 from ..evals.cases.case import Case
 from ..evals.cases.collection import Cases, pack_cases
 from ..evals.cases.loading import CasesLike, load_cases
+from ..evals.engines import is_count
 from ..formats.like import ProtocolLike
 from ..middleware.drive import relay
 from ..middleware.flow import Conversation, Flow, Record, Runnable
@@ -359,7 +360,7 @@ def make_plan(
     chosen = cases if isinstance(cases, Cases) else load_cases(cases)
     if len(chosen) == 0:
         raise BadPlan("there are no cases to plan", hint="check the filter or the sample size")
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+    if not is_count(trials):
         raise BadPlan("trials is how often each case is asked", got=trials, expected="1 or more")
     if not isinstance(stream, bool):
         raise BadPlan(

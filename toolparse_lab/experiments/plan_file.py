@@ -165,10 +165,7 @@ def chosen_cases(
     columns: Mapping[str, str | None] | None = None,
     errors: Errors = "raise",
 ) -> Cases:
-    """Return the cases of a plan.
-
-    Raises as `load_cases` does, and BadPlan where none fits.
-    """
+    """Return the cases of a plan. Raises as `load_cases` does, and BadPlan where none fits."""
     cases = load_cases(source, columns=columns or None, errors=errors)
     if where:
         cases = cases.filter(**where)

@@ -13,10 +13,7 @@ _NAME = "two arms of this plan"
 
 
 class Assumptions(TypedDict, total=False):
-    """Assumptions about a comparison that no one has run yet.
-
-    See `power.assumed_spread`.
-    """
+    """Assumptions about a comparison that no one has run yet. See `power.assumed_spread`."""
 
     rate: float
     correlation: float

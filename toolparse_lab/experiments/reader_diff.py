@@ -54,7 +54,7 @@ def diff_sides(
     first, second = (
         _read_by(x, source, policies)
         if _reads(x, answers is not None)
-        else _as_recorded(open_run(x) if isinstance(x, str) else x, policies)
+        else _recorded(open_run(x) if isinstance(x, str) else x, policies)
         for x in (a, b)
     )
     openers = None
@@ -114,7 +114,7 @@ def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> Side:
     return Side(source.frame(protocol=chosen, policies=policies), open_trial, name)
 
 
-def _as_recorded(x: Any, policies: tuple[Policy, ...]) -> Side:
+def _recorded(x: Any, policies: tuple[Policy, ...]) -> Side:
     return Side(x.frame(policies=policies), x.trial) if isinstance(x, Run) else Side(x)
 
 

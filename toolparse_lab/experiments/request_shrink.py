@@ -93,10 +93,21 @@ class _Work:
 
     def run(self) -> bool:
         try:
-            self._cut_tools()
-            self._cut_messages()
-            self._cut_sentences()
-            self._cut_descriptions()
+            self._cut("tools", self.case.tools, self._with_tools)
+            messages = self.case.messages
+            self._cut("messages", messages[:-1], partial(self._with_messages, messages[-1]))
+            for at, message in enumerate(self.case.messages):
+                text = message.get("content")
+                if isinstance(text, str):
+                    pieces = JOINTS["sentences"].split(text)
+                    self._cut("sentences", pieces, partial(self._with_sentences, at))
+            for at, tool in enumerate(self.case.tools):
+                if tool.description:
+                    self._cut("descriptions", [tool.description], partial(self._described, at))
+                schema = self.case.tools[at].schema
+                properties = schema.get("properties") if isinstance(schema, Mapping) else None
+                if isinstance(properties, Mapping):
+                    self._cut("parameters", list(properties), partial(self._with_parameters, at))
         except _Spent:
             return False
         return True
@@ -122,31 +133,13 @@ class _Work:
         if len(kept) < len(pieces):
             self.cuts[what] = self.cuts.get(what, 0) + len(pieces) - len(kept)
 
-    def _cut_tools(self) -> None:
-        def with_tools(tools: Sequence[ToolSpec]) -> Case | None:
-            names = {tool.name for tool in tools}
-            own = [tool.name for tool in self.case.tools if tool.name in self._names]
-            return replace(self.case, tools=tuple(tools)) if names.issuperset(own) else None
+    def _with_tools(self, tools: Sequence[ToolSpec]) -> Case | None:
+        names = {tool.name for tool in tools}
+        own = [tool.name for tool in self.case.tools if tool.name in self._names]
+        return replace(self.case, tools=tuple(tools)) if names.issuperset(own) else None
 
-        self._cut("tools", self.case.tools, with_tools)
-
-    def _cut_messages(self) -> None:
-        messages = self.case.messages
-        if len(messages) < 2:
-            return
-        last = messages[-1]
-
-        def with_messages(some: Sequence[Any]) -> Case | None:
-            return replace(self.case, input=[*some, last])
-
-        self._cut("messages", messages[:-1], with_messages)
-
-    def _cut_sentences(self) -> None:
-        for at, message in enumerate(self.case.messages):
-            text = message.get("content")
-            if isinstance(text, str):
-                pieces = JOINTS["sentences"].split(text)
-                self._cut("sentences", pieces, partial(self._with_sentences, at))
+    def _with_messages(self, last: Any, some: Sequence[Any]) -> Case:
+        return replace(self.case, input=[*some, last])
 
     def _with_sentences(self, at: int, some: Sequence[str]) -> Case | None:
         text = "".join(some).strip()
@@ -158,15 +151,6 @@ class _Work:
         messages = self.case.messages
         messages[at] = {**messages[at], "content": text}
         return replace(self.case, input=messages)
-
-    def _cut_descriptions(self) -> None:
-        for at, tool in enumerate(self.case.tools):
-            if tool.description:
-                self._cut("descriptions", [tool.description], partial(self._described, at))
-            schema = self.case.tools[at].schema
-            properties = schema.get("properties") if isinstance(schema, Mapping) else None
-            if isinstance(properties, Mapping):
-                self._cut("parameters", list(properties), partial(self._with_parameters, at))
 
     def _described(self, at: int, some: Sequence[str]) -> Case:
         return self._with_tool(at, {**self.case.tools[at].to_dict(), "description": "".join(some)})

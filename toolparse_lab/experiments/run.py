@@ -17,7 +17,7 @@ from ..core.errors import BadOptions, NoSuchItem, UnknownName
 from ..core.rules import CODES
 from ..core.types import Policy
 from ..core.values.printable import counted, printable
-from ..evals.engines import Engine
+from ..evals.engines import Engine, is_count
 from ..evals.reports.figures.calibration import LEAST, Calibration, Confidence
 from ..evals.reports.figures.endpoints import Endpoints, chosen_reference
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
@@ -216,7 +216,7 @@ class Run:
         run too large for memory is gone through by `batches`. Raises BadOptions for a value that no
         trial has.
         """
-        return Trials(self._trials(protocol, policies, where, only))
+        return Trials(self._trials(protocol=protocol, policies=policies, where=where, **only))
 
     def trial(self, trial_id: str) -> Trial:
         """Return the trial of an id that a frame or a report of this run shows.
@@ -231,10 +231,8 @@ class Run:
             columns = ["trial_id", "case_id", "model", "arm", "trial"]
             frame = self._kept("trials", columns, policies=(policy,))
             rows = frame[frame["trial_id"] == trial_id]
-            for _, case_id, *words, trial in rows[columns].itertuples(index=False):
-                model, arm = map(str, words)
-                item = self._reader.item(str(case_id), model, arm, int(trial))
-                return next(self._reader.trials([item], None, policy))
+            for _, *place in rows[columns].itertuples(index=False):
+                return self._at(place, policy)
         raise UnknownName(
             "this run has no such trial",
             got=trial_id,
@@ -244,10 +242,11 @@ class Run:
 
     def _trials(
         self,
-        protocol: Any,
-        policies: Sequence[Policy],
-        where: Callable[[Trial], bool] | None,
-        only: Mapping[str, Any],
+        *,
+        protocol: ProtocolLike | None = None,
+        policies: Sequence[Policy] = (HEADLINE,),
+        where: Callable[[Trial], bool] | None = None,
+        **only: Unpack[Choice],
     ) -> Iterator[Trial]:
         items = self._reader.items(only)
         reader = None if protocol is None else any_protocol(protocol)
@@ -255,6 +254,12 @@ class Run:
             for trial in self._reader.trials(items, reader, policy):
                 if where is None or where(trial):
                     yield trial
+
+    def _at(self, place: Sequence[Any], policy: Policy) -> Trial:
+        # By its keys, so that one answer is read and not all of the run.
+        case_id, model, arm, trial = place
+        item = self._reader.item(str(case_id), str(model), str(arm), int(trial))
+        return next(self._reader.trials([item], None, policy))
 
     @property
     def missing(self) -> int:
@@ -314,9 +319,10 @@ class Run:
         All other arguments are those of `trials`. Raises BadOptions for a size that is not a
         number.
         """
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        if not is_count(size):
             raise BadOptions("a batch has a number of trials", got=size, expected="1 or more")
-        return self._reader.frames(self._trials(protocol, policies, where, only), size)
+        trials = self._trials(protocol=protocol, policies=policies, where=where, **only)
+        return self._reader.frames(trials, size)
 
     def recorded(self, **only: Unpack[Choice]) -> Iterator[Trial]:
         """Return the trials with their recorded answers, which are not parsed.
@@ -370,12 +376,12 @@ class Run:
         **only: Unpack[Choice],
     ) -> Frame:
         if where is not None:
-            from ..evals.frames.recorded import calls_frame, join_frames  # pandas is slow to import
+            from ..evals.frames.recorded import calls_frame  # pandas is slow to import
 
-            trials = self._trials(protocol, policies, where, only)
-            made = calls_frame if kind == "calls" else self._reader.trials_frame
-            frames = [made(batch) for batch in in_batches(trials, _BATCH)]
-            return join_frames(frames or [made([])], kind)
+            trials = self._trials(protocol=protocol, policies=policies, where=where, **only)
+            return _joined(
+                kind, trials, calls_frame if kind == "calls" else self._reader.trials_frame
+            )
         reader = None if protocol is None else any_protocol(protocol)
         return self._readings.frame(kind, only, reader, policies, columns)
 
@@ -393,20 +399,19 @@ class Run:
 
         reading: as for `trials`.
         """
-        from ..evals.frames.recorded import arguments_frame, join_frames  # pandas is slow to import
+        from ..evals.frames.recorded import arguments_frame  # pandas is slow to import
 
-        frames = [arguments_frame(batch) for batch in in_batches(self._chosen(reading), _BATCH)]
-        return join_frames(frames or [arguments_frame([])], "arguments")
+        return _joined("arguments", self._trials(**reading), arguments_frame)
 
     def events_df(self, **reading: Unpack[Reading]) -> Frame:
         """Return one row per repair, step, problem or retry. reading: as for `trials`."""
-        from ..evals.frames.recorded import events_frame, join_frames  # pandas is slow to import
+        from ..evals.frames.recorded import events_frame  # pandas is slow to import
 
         # An answer read under several policies was retried only once.
         completions: set[str] = set()
-        batches = in_batches(self._chosen(reading), _BATCH)
-        frames = [events_frame(batch, completions) for batch in batches]
-        return join_frames(frames or [events_frame([])], "events")
+        return _joined(
+            "events", self._trials(**reading), lambda batch: events_frame(batch, completions)
+        )
 
     def chunks_df(self, case_id: str | Sequence[str]) -> Frame:
         """Return one row per chunk of the answers to one case or several.
@@ -416,13 +421,6 @@ class Run:
         from ..evals.frames.recorded import chunks_frame  # pandas is slow to import
 
         return chunks_frame(self._reader.answers(self._reader.items({"case_id": case_id})))
-
-    def _chosen(self, reading: Mapping[str, Any]) -> Iterator[Trial]:
-        only = dict(reading)
-        protocol = only.pop("protocol", None)
-        policies = only.pop("policies", (HEADLINE,))
-        where = only.pop("where", None)
-        return self._trials(protocol, policies, where, only)
 
     # rows to train on
 
@@ -448,7 +446,7 @@ class Run:
         Raises BadOptions for another form, and StoreError where the file cannot be written.
         """
         form = checked_form(form)
-        return write_rows(path, lambda left_out: sft_rows(self._chosen(reading), form, left_out))
+        return write_rows(path, lambda left_out: sft_rows(self._trials(**reading), form, left_out))
 
     def to_dpo(
         self,
@@ -463,7 +461,7 @@ class Run:
         is to blame. Each answer is in one pair at most. The arguments are those of `to_sft`.
         """
         form = checked_form(form)
-        return write_rows(path, lambda left_out: dpo_rows(self._chosen(reading), form, left_out))
+        return write_rows(path, lambda left_out: dpo_rows(self._trials(**reading), form, left_out))
 
     def to_rollouts(
         self,
@@ -487,7 +485,7 @@ class Run:
 
         Raises StoreError where the file cannot be written.
         """
-        trials = self._chosen(reading)
+        trials = self._trials(**reading)
         return write_rows(path, lambda left_out: rollout_rows(trials, reward, left_out))
 
     # reports
@@ -574,14 +572,6 @@ class Run:
         """
         frame = self.frame(policies=(policy,))
         places = frame.set_index("trial_id")[["case_id", "model", "arm", "trial"]]
-
-        def opener(trial_id: str) -> Trial:
-            # By its keys, so that one answer is read and not all of the run.
-            keys: list[Any] = list(places.loc[trial_id])
-            case_id, model, arm, trial = keys
-            item = self._reader.item(str(case_id), str(model), str(arm), int(trial))
-            return next(self._reader.trials([item], None, policy))
-
         return hooks.call(
             "browse",
             frame,
@@ -589,7 +579,7 @@ class Run:
             columns=columns,
             policy=policy,
             calls=self.calls_df(policies=(policy,)),
-            opener=opener,
+            opener=lambda trial_id: self._at(list(places.loc[trial_id]), policy),
             title=self.run_id,
         )
 
@@ -745,11 +735,16 @@ class Run:
         return [f"The run stopped early ({self.summary.stopped}): {answers}"]
 
 
-def columns_by(plan: Plan) -> tuple[str, ...] | None:
-    """Return the columns of a plan's report by default.
+def _joined(kind: str, trials: Iterator[Trial], made: Callable[[Sequence[Trial]], Frame]) -> Frame:
+    # The frame that `made` makes of all trials, a batch at a time.
+    from ..evals.frames.recorded import join_frames  # pandas is slow to import
 
-    None leaves them to the report.
-    """
+    frames = [made(batch) for batch in in_batches(trials, _BATCH)]
+    return join_frames(frames or [made([])], kind)
+
+
+def columns_by(plan: Plan) -> tuple[str, ...] | None:
+    """Return the columns of a plan's report by default. None leaves them to the report."""
     return ("model", "arm") if _has_factors(plan) else None  # an arm's name has its protocol
 
 

@@ -277,15 +277,16 @@ class RunReader:
         if conversation is None:
             # No function is run: the recorded results are sent in their place.
             flow = self.plan.flow(item, replay=True)
-            conversation = drive(flow, lambda request: self._answer(request, recorded))
+
+            def answer(request: Request) -> Completion | None:
+                # Later questions follow from answers, so they are looked up one by one.
+                key = request.key
+                return recorded.get(key) or self.store.answers([key], run_id=self.run_id).get(key)
+
+            conversation = drive(flow, answer)
             if conversation.stop not in OPEN:
                 _keep(self._conversations, identity, conversation)
         return conversation
-
-    def _answer(self, request: Request, recorded: Mapping[str, Completion]) -> Completion | None:
-        # Later questions follow from answers, so they are looked up one by one.
-        key = request.key
-        return recorded.get(key) or self.store.answers([key], run_id=self.run_id).get(key)
 
 
 class UnreadTrials(Sequence[Trial]):

@@ -284,21 +284,24 @@ def _recorded_protocol(
         return LostProtocol(name)
 
 
+def summary_of(fields: Mapping[str, Any]) -> Summary:
+    """Return a summary from what a store keeps of it, without fields of another version."""
+    names = {field.name for field in dataclasses.fields(Summary)}
+    values = {name: value for name, value in fields.items() if name in names}
+    return Summary(**{**values, "failures": Counter(values.get("failures") or {})})
+
+
 def stored_summary(record: RunRecord) -> Summary:
     """Return the summary of a run as it was written when it ended.
 
     One that ended early has a summary of the answers recorded by now. Questions that later runs
     have answered of it counts as known.
     """
-    # Fields of another version are left out.
-    names = {field.name for field in dataclasses.fields(Summary)}
-    values = {name: value for name, value in (record.summary or {}).items() if name in names}
-    if not values:
-        values = {"planned": record.items, "cached": record.done, "failed": record.failed}
-        if record.status == "interrupted":
-            values["stopped"] = "interrupted"
-    values["failures"] = Counter(values.get("failures") or {})
-    summary = Summary(**{**values, "run_id": record.run_id})
+    summary = summary_of(record.summary or {})
+    if not record.summary:
+        summary.planned, summary.cached, summary.failed = record.items, record.done, record.failed
+        summary.stopped = "interrupted" if record.status == "interrupted" else None
+    summary.run_id = record.run_id
     if record.status == "complete" and summary.missing > 0:
         summary.cached += summary.missing
         summary.stopped = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -18,6 +18,7 @@ from ..core.errors import BadOptions
 from ..core.toolspec import ToolSpec, tool_specs
 from ..core.types import ParseOptions, ParseResult
 from ..core.values import read_strict, same
+from ..evals.engines import is_count
 from ..evals.readings.readers import reader
 from ..evals.scoring.match import match_calls
 from ..parser.foreign.protocol import AnyProtocol, ForeignProtocol, tools_for_them
@@ -37,18 +38,17 @@ _SHOWN = 20
 _VERDICTS = ("same", "changed", "mended", "broken", "reader_error", "no stream")
 
 
+_PLACE = ("run_id", "case_id", "trial", "model", "arm")
+
+
 @dataclass(frozen=True, slots=True)
 class _Row:
-    run_id: str
-    case_id: str
-    trial: int
-    model: str
-    arm: str
+    # place: the columns that name an answer. recorded: its chunks.
+    place: Mapping[str, Any]
     raw: str
     recorded: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
     target: Any
-    identity: str
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,12 @@ class StreamDiff:
         possible = int((rows["stream_evidence"] == "possible").sum())
         if possible:
             lines.append(f"  {possible} of the changed streams are possible: their cuts are ours")
-        differs = [(name, int(rows[f"stream_differs_{side}"].sum())) for name, side in self._sides]
+        differs = [
+            (name, int(rows[f"stream_differs_{side}"].sum()))
+            for name, side in ((self.a, "a"), (self.b, "b"))
+        ]
         lines.append("  stream ≠ batch: " + ", ".join(f"{n} by {name}" for name, n in differs))
         return lines
-
-    @property
-    def _sides(self) -> tuple[tuple[str, str], ...]:
-        return (self.a, "a"), (self.b, "b")
 
     def __str__(self) -> str:
         return "\n".join(self._lines)
@@ -127,8 +126,7 @@ def stream_diff(
     """
     from ..evals.frames.dtypes import build_frame  # pandas is slow to import
 
-    is_size = isinstance(chunks, int) and not isinstance(chunks, bool) and chunks > 0
-    if not is_size and chunks not in ("recorded", "all"):
+    if not is_count(chunks) and chunks not in ("recorded", "all"):
         raise BadOptions(
             "chunks says how answers are cut",
             got=chunks,
@@ -164,17 +162,12 @@ def _rows(source: Any) -> Iterator[_Row | None]:
                 continue
             pieces = tuple(chunk.text for chunk in answer.chunks if chunk.kind == "content")
             yield _Row(
-                trial.run_id,
-                trial.case_id,
-                trial.trial,
-                trial.model,
-                trial.arm,
+                {name: getattr(trial, name) for name in _PLACE},
                 raw,
                 # Chunks of an answer whose text was put together from elsewhere are not its own.
                 pieces if "".join(pieces) == raw else (),
                 trial.case.tools,
                 trial.case.target,
-                f"{trial.case_id}:{trial.model}:{trial.arm}:{trial.trial}",
             )
         return
     if not hasattr(source, "drop_duplicates") or "raw" not in source:
@@ -183,8 +176,7 @@ def _rows(source: Any) -> Iterator[_Row | None]:
             got=type(source).__name__,
             expected="a run, a run's id or a trials frame",
         )
-    identity = [c for c in ("run_id", "case_id", "trial", "model", "arm") if c in source]
-    once = source.drop_duplicates(identity)
+    once = source.drop_duplicates([name for name in _PLACE if name in source])
     for cells in once[once["raw"].notna()].to_dict("records"):
         raw = _text_of(cells["raw"], cells.get("endpoint_kind"))
         if raw is None:
@@ -192,16 +184,12 @@ def _rows(source: Any) -> Iterator[_Row | None]:
             continue
         tools, target = cells.get("tools_json"), cells.get("target")
         yield _Row(
-            str(cells.get("run_id", "")),
-            str(cells.get("case_id", "")),
-            int(cells.get("trial", 0)),
-            str(cells.get("model", "")),
-            str(cells.get("arm", "")),
+            {name: str(cells.get(name, "")) for name in _PLACE}
+            | {"trial": int(cells.get("trial", 0))},
             raw,
             (),
             tool_specs(read_strict(tools) if isinstance(tools, str) else None),
             read_strict(target) if isinstance(target, str) else None,
-            ":".join(str(cells[name]) for name in identity),
         )
 
 
@@ -273,11 +261,7 @@ def _compared(row: _Row, chunking: str, a: tuple[Any, Any], b: tuple[Any, Any]) 
     if stream not in ("same", "no stream"):
         evidence = "found" if chunking == "recorded" else "possible"
     out: dict[str, Any] = {
-        "run_id": row.run_id,
-        "case_id": row.case_id,
-        "trial": row.trial,
-        "model": row.model,
-        "arm": row.arm,
+        **row.place,
         "chunking": chunking,
         "batch": batch,
         "batch_what": batch_what,
@@ -288,7 +272,6 @@ def _compared(row: _Row, chunking: str, a: tuple[Any, Any], b: tuple[Any, Any]) 
     for side, (whole, streamed) in (("a", a), ("b", b)):
         is_read = streamed is not None and not whole.error and not streamed.error
         out[f"stream_differs_{side}"] = is_read and not _same_calls(whole.calls, streamed.calls)
-    for side, (whole, streamed) in (("a", a), ("b", b)):
         out[f"batch_{side}"] = _shown(whole)
         out[f"stream_{side}"] = _shown(streamed)
         errors = [x.error for x in (whole, streamed) if x is not None and x.error]

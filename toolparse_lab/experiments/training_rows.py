@@ -17,7 +17,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -174,24 +174,25 @@ def reward_of(trial: Trial) -> float | None:
 # -- which answers
 
 
-def _why_not_right(trial: Trial) -> str:
+def _why_not_judged(trial: Trial) -> str:
     if trial.completion is None or not trial.completion.ok or trial.score is None:
         return "without an answer"
-    if trial.score.success is None:
-        return "without a target"
-    if not trial.score.success:
+    return "without a target" if trial.score.success is None else ""
+
+
+def _why_not_right(trial: Trial) -> str:
+    score, reason = trial.score, _why_not_judged(trial)
+    if reason or score is None:
+        return reason
+    if not score.success:
         return "not right"
-    if not trial.score.strict:
-        return "right after a repair or a coercion"
-    return ""
+    return "" if score.strict else "right after a repair or a coercion"
 
 
 def _why_not_wrong(trial: Trial) -> str:
-    if trial.completion is None or not trial.completion.ok or trial.score is None:
-        return "without an answer"
-    if trial.score.success is None:
-        return "without a target"
-    if trial.score.success:
+    if reason := _why_not_judged(trial):
+        return reason
+    if trial.score is not None and trial.score.success:
         return "right after a repair or a coercion"
     # A call that a server left in its text is the model's own all the same.
     blame = trial.blame
@@ -222,21 +223,18 @@ def _answer_of(trial: Trial, form: TrainingForm) -> Row:
     result = trial.result
     if form == "text" or result is None or not any(call.readable for call in result.calls):
         raw = trial.completion.raw if trial.completion is not None else ""
-        return {"role": "assistant", "content": raw if form == "text" else _content_of(result, raw)}
+        if form != "text" and result is not None:
+            raw = result.content().strip()
+        return {"role": "assistant", "content": raw}
     calls = [
-        {"type": "function", "function": {"name": call.name, "arguments": _plain(call)}}
+        {
+            "type": "function",
+            "function": {"name": call.name, "arguments": json.loads(call.arguments_json)},
+        }
         for call in result.calls
         if call.readable
     ]
     return {"role": "assistant", "content": result.text.strip(), "tool_calls": calls}
-
-
-def _content_of(result: ParseResult | None, raw: str) -> str:
-    return raw if result is None else result.content().strip()
-
-
-def _plain(call: Any) -> Any:
-    return json.loads(call.arguments_json)
 
 
 # -- tokens
@@ -255,11 +253,7 @@ class _Stretch:
     arguments: list[Row] = field(default_factory=list)
 
     def to_dict(self) -> Row:
-        names = (
-            "messages", "completion", "prompt_ids", "completion_ids", "loss_mask", "logprobs",
-            "kinds", "arguments",
-        )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def _stretches(trial: Trial) -> list[_Stretch]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import BadOptions
 from ..core.types import Policy
+from ..evals.engines import is_count
 from ..evals.reports.figures import Interval
 from ..evals.reports.figures.endpoints import chosen_reference
 from ..runner.exchange.summary import Summary
@@ -88,7 +89,7 @@ class Until:
                 raise BadOptions(f"{name} is a share", got=value, expected="between 0 and 1")
         for name in ("first", "step"):
             number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            if not is_count(number):
                 raise BadOptions(f"{name} is a number of cases", got=number, expected="1 or more")
 
     def __str__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,14 +56,11 @@ class ServerAnswer:
         self._middleware = _middleware_of(protocol)
         plain = [_plain_tool(tool) for tool in tools]
         request = {"messages": [{"role": "user", "content": ""}], "tools": plain}
+        # None: the answer stays text, as for a schema that cannot be read.
         self._turn: Turn | None = None
-        try:
+        with suppress(Exception):
             self._turn = self._middleware.transform_params(request)
-        except Exception:
-            # A schema that cannot be read: the answer stays text.
-            self._turn = None
         self._stream: AnswerStream | None = None
-        self._is_text = self._turn is None
 
     def whole(self, text: str) -> Said:
         """Return the content and the calls of a whole answer."""
@@ -77,25 +75,23 @@ class ServerAnswer:
 
     def feed(self, text: str) -> Said:
         """Return what a piece settles."""
-        if self._turn is None or self._is_text:
+        if self._turn is None:
             return Said(text, ())
         try:
             if self._stream is None:
                 self._stream = self._middleware.wrap_stream(self._turn, tool_input=False)
             return _said(self._stream.feed(text))
         except Exception:
-            self._is_text = True
+            self._turn = self._stream = None
             return Said(text, ())
 
     def close(self) -> Said:
         """Return what the end settles, which is nothing a second time."""
         stream, self._stream = self._stream, None
-        if stream is None or self._is_text:
-            return Said("", ())
-        try:
-            return _said(stream.close()[0])
-        except Exception:
-            return Said("", ())
+        if stream is not None:
+            with suppress(Exception):
+                return _said(stream.close()[0])
+        return Said("", ())
 
 
 _middlewares: dict[str, ToolCallMiddleware] = {}

@@ -7,17 +7,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.values.printable import counted
-from ...evals.reports.pages.columns import Section
 from ...evals.reports.pages.files import save_file
 from ...evals.reports.pages.html import document, fragment
 from ...evals.reports.pages.text import aligned, md, section_lines
-from ...views.templating import Markup, render
-from .chart import TEMPLATES, Picture, chart
+from ...views.templating import render
+from .chart import Picture, picture_of
 from .figures import Figures
-from .sections import SECTIONS, section_of
+from .sections import SECTIONS, listing_of
 
 TITLE = "Three layers of type safety"
 SHOWN = tuple(SECTIONS)
@@ -29,16 +28,6 @@ _PICTURES_OF = {
     "scenarios": (),
     "thresholds": (),
 }
-_LONGEST = 24  # rows of a table that is open
-
-
-class _Block(NamedTuple):
-    # folded: the line that unfolds a long table, '' where it is open.
-    title: str
-    lead: str
-    pictures: tuple[Markup, ...]
-    table: Section
-    folded: str
 
 
 class Ablation(Figures):
@@ -48,9 +37,7 @@ class Ablation(Figures):
     """
 
     def grouped(self, by: str | Sequence[str]) -> Ablation:
-        """Return the same ablation grouped by other columns.
-
-        "model" pools the protocols.
+        """Return the same ablation grouped by other columns: "model" pools the protocols.
 
         Raises BadOptions for others than `BY`.
         """
@@ -62,22 +49,16 @@ class Ablation(Figures):
         return f"Ablation of run {self.run.run_id}: {questions} base answers{missing}"
 
     def text(self, *names: str) -> str:
-        """Return figures for a terminal, by default all.
-
-        Args:
-            names: of `FIGURES`.
-        """
+        """Return figures for a terminal, by default all. names: of `FIGURES`."""
         lines = [TITLE, self._headline(), ""]
         for name in names or SHOWN:
-            section = section_of(self, name)
+            listing = listing_of(self, name)
             # The columns that name a row come first.
-            places = sorted(
-                range(len(section.head)), key=lambda i: "k" not in section.head[i][1].split()
-            )
-            n_left = sum("k" in kind.split() for _, kind in section.head)
-            rows = [[row[i] for i in places] for row in section.rows]
-            table = aligned([section.head[i][0] for i in places], rows, n_left) if rows else ""
-            lines += [section.title, table or "nothing to show", ""]
+            columns = sorted(listing.columns, key=lambda column: "k" not in column.kind.split())
+            n_left = sum("k" in column.kind.split() for column in columns)
+            rows = [[column.cell(row) for column in columns] for row in listing.rows]
+            table = aligned([column.head for column in columns], rows, n_left) if rows else ""
+            lines += [listing.title, table or "nothing to show", ""]
         lines += [f"! {warning}" for warning in self._warnings()]
         return "\n".join(lines).rstrip()
 
@@ -87,7 +68,7 @@ class Ablation(Figures):
         lines += [f"> {md(warning)}\n>" for warning in self._warnings()]
         lines.append("")
         for name in SHOWN:
-            lines += section_lines(section_of(self, name))
+            lines += section_lines(listing_of(self, name).drawn("md"))
         notes = (f"- {md(note)}" for note in self._notes())
         return "\n".join([*lines, "## Method", "", *notes, ""])
 
@@ -95,13 +76,11 @@ class Ablation(Figures):
         """Return everything as HTML: a fragment, or a whole document."""
         blocks = []
         for name in SHOWN:
-            section = section_of(self, name)
-            charts = (chart(self, one).svg() for one in _PICTURES_OF.get(name, (name,)))
-            n = len(section.rows)
-            folded = f"{n} rows" if n > _LONGEST else ""
-            blocks.append(_Block(section.title, section.lead, tuple(charts), section, folded))
+            section = listing_of(self, name).drawn("html")
+            pictures = [picture_of(self, one).svg for one in _PICTURES_OF.get(name, (name,))]
+            blocks.append((section, pictures))
         body = render(
-            f"{TEMPLATES}/ablation.html",
+            "experiments/ablation/templates/ablation.html",
             title=TITLE,
             headline=self._headline(),
             warnings=self._warnings(),
@@ -111,29 +90,22 @@ class Ablation(Figures):
         return document(TITLE, fragment(body)) if page else fragment(body)
 
     def picture(self, name: str = "waterfall") -> Picture:
-        """Return a picture, which shows itself in a notebook.
-
-        Args:
-            name: of `chart.PICTURES`.
-        """
-        return chart(self, name).picture()
+        """Return a picture, which shows itself in a notebook. name: of `chart.PICTURES`."""
+        return picture_of(self, name)
 
     def save(self, path: str | Path) -> Path:
         """Write the ablation as its suffix says, and return the path.
 
         .html and .md hold everything, .json every figure as rows, .csv the eight cells, .svg the
         waterfall. Raises BadOptions for another suffix, StoreError where the file cannot be
-        written.
+        written, and MissingExtra for .svg without the extra `charts`.
         """
         return save_file(path, WRITERS, lambda writer, file: writer(self, file), "an ablation")
 
     def to_dict(self, *names: str) -> dict[str, Any]:
         """Return figures as rows of JSON, by default all, with the run and settings.
 
-        Anything not known is null.
-
-        Args:
-            names: of `FIGURES`.
+        Anything not known is null. names: of `FIGURES`.
         """
         figures = {name: self.figure(name) for name in names or SHOWN}
         return {
@@ -224,6 +196,6 @@ WRITERS: Mapping[str, Callable[[Ablation, Path], object]] = {
     ".md": _text_writer(Ablation.markdown),
     ".json": _text_writer(lambda a: json.dumps(a.to_dict(), indent=1)),
     ".csv": lambda a, file: a.cells.to_csv(file, index=False),
-    ".svg": _text_writer(lambda a: chart(a, "waterfall").svg(alone=True)),
+    ".svg": _text_writer(lambda a: picture_of(a, "waterfall").file()),
 }
 """Suffix -> what writes such a file."""

@@ -39,7 +39,7 @@ from ...middleware.correction.call import Need
 from ...middleware.drive import drive
 from ...runner.exchange.types import Completion, PlanItem, Request
 from ...runner.store.store import Store
-from ..arms import Arm, level_name
+from ..arms import level_name
 from ..plan import Plan
 from ..run import Run
 from .settings import AblationSettings
@@ -128,7 +128,10 @@ def questions_of(plan: Plan, settings: AblationSettings) -> list[Question]:
         # A native arm has no prompt of ours, so that layer 1 is never there. A level that is
         # neither of the two is left out.
         if level in (off, on, None):
-            arms[arm.name] = (_label(arm, others), level != off and level is not None)
+            levels = ((other, arm.levels.get(other)) for other in others)
+            names = [level_name(other, at) for other, at in levels if at is not None]
+            label = " ".join([arm.prompt_protocol, *names])
+            arms[arm.name] = (label, level != off and level is not None)
     questions = []
     for item in plan.items:
         case, name = plan.cases[item.case_id], str(item.arm["arm"])
@@ -141,12 +144,6 @@ def questions_of(plan: Plan, settings: AblationSettings) -> list[Question]:
             got=f"{counted(len(plan.items), 'question')}, none of this kind",
         )
     return questions
-
-
-def _label(arm: Arm, factors: list[str]) -> str:
-    levels = ((factor, arm.levels.get(factor)) for factor in factors)
-    names = [level_name(factor, level) for factor, level in levels if level is not None]
-    return " ".join([arm.prompt_protocol, *names])
 
 
 def base_answers(run: Run, settings: AblationSettings) -> Iterator[BaseAnswer]:

@@ -37,7 +37,7 @@ from .cells import (
 )
 from .frames import Frames
 from .intervals import ratio_of, share_of
-from .tools import DIALECTS, OTHER_FAILURES, check_names, problems_of, refusal
+from .tools import DIALECTS, OTHER_FAILURES, check_names, problems_of
 
 FIGURES = (
     "cells", "tests", "attribution", "layer1", "layer2", "rules", "layer3", "detectors", "costs",
@@ -51,8 +51,7 @@ ALL_IN_TURN = "all in turn"
 
 
 def _mean(values: pd.Series[Any]) -> float:
-    numbers = values.dropna().astype(float)
-    return float(numbers.mean()) if len(numbers) else stats.NAN
+    return float(values.dropna().astype(float).mean())  # NaN of none
 
 
 def _true(values: pd.Series[Any]) -> pd.Series[Any]:
@@ -409,9 +408,9 @@ def detectors_frame(a: Figures) -> Rows:
         if not problems
         for failure in OTHER_FAILURES
     ]
-    for dialect in DIALECTS:
+    for dialect, refuse in DIALECTS.items():
         positives = [
-            Refused(refusal(dialect, problems, arguments, tool), arguments, tool.schema_json)
+            Refused(refuse(problems, arguments, tool), arguments, tool.schema_json)
             for tool, arguments, problems in judged
             if problems
         ]

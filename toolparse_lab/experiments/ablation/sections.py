@@ -1,80 +1,68 @@
-"""The figures of an ablation as tables of text, which HTML, Markdown and terminal show alike."""
+"""The figures of an ablation as tables, which HTML, Markdown and terminal show alike."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from functools import partial
 
 import pandas as pd
 
-from ...evals.reports.pages.columns import Section, money, percent, points, span
+from ...evals.reports.pages.columns import (
+    Column,
+    Listing,
+    Row,
+    money,
+    number,
+    percent,
+    points,
+    span,
+)
 from .figures import Figures
 
-Row: TypeAlias = Mapping[Any, Any]
-Column: TypeAlias = tuple[str, str, Callable[[Row], str]]
-"""Head, classes (see `tables.Section`), and the text of a row's cell."""
 
-
-def section_of(ablation: Figures, name: str) -> Section:
-    """Return one of `figures.FIGURES` as a table with its title and the facts to know before it.
-
-    Raises BadOptions for another name.
-    """
+def listing_of(ablation: Figures, name: str) -> Listing:
+    """Return one of `figures.FIGURES` as a table. Raises BadOptions for another name."""
     frame = ablation.figure(name)
     title, lead, own = SECTIONS[name]
-    keys = (_word(name) for name in ablation.by if name in frame)
-    columns = [*keys, *own]
+    columns = [*(_word(key) for key in ablation.by if key in frame), *own]
     if name == "layer3":
         # As many as corrections are allowed.
         found = (re.fullmatch(r"success_at_(\d+)", str(column)) for column in frame)
         columns += [_share(one[0], f"success at {one[1]}") for one in found if one]
-    rows = tuple(tuple(text(row) for _, _, text in columns) for row in frame.to_dict("records"))
-    return Section(title, lead, tuple((head, kind) for head, kind, _ in columns), rows)
+    return Listing(title, lead, columns, frame.to_dict("records"))
 
 
-def _column(name: str, head: str, form: Callable[[Any], str], kind: str = "") -> Column:
-    return head or name.replace("_", " "), kind, lambda row: form(row[name])
+def _column(key: str, head: str, form: Callable[[object], str], kind: str = "") -> Column:
+    return Column(head or key.replace("_", " "), kind, key, form)
 
 
-def _word(name: str, head: str = "", kind: str = "l k") -> Column:
-    return _column(name, head, str, kind)
+def _word(key: str, head: str = "", kind: str = "l k") -> Column:
+    return _column(key, head, str, kind)
 
 
-def _number(name: str, head: str = "", form: str = ".2f") -> Column:
-    return _column(name, head, lambda x: "–" if pd.isna(x) else f"{x:,{form}}")
+def _number(key: str, head: str = "", form: str = ".2f") -> Column:
+    return _column(key, head, number(f",{form}"))
 
 
-def _count(name: str, head: str = "") -> Column:
-    return _number(name, head, ".0f")
+_count = partial(_number, form=".0f")
 
 
-def _counts(*names: str) -> list[Column]:
-    return [_count(name) for name in names]
-
-
-def _share(name: str, head: str = "", prefix: str | None = None) -> Column:
-    # prefix: of the interval's columns, or None for the share's own name.
-    stem = f"{name}_" if prefix is None else prefix
+def _share(key: str, head: str = "", prefix: str | None = None, *, gain: bool = False) -> Column:
+    # prefix: of the interval's columns, or None for the figure's own name. gain: in points.
+    stem = f"{key}_" if prefix is None else prefix
 
     def text(row: Row) -> str:
         low, high = row.get(f"{stem}low"), row.get(f"{stem}high")
-        words = "" if low is None or pd.isna(low) else f" [{span(low, high)}]"
-        return percent(row[name]) + words
+        words = points(row[key]) if gain else percent(row[key])
+        ends = f"{points(low)}, {points(high)}" if gain else span(low, high)
+        return words if low is None or pd.isna(low) else f"{words} [{ends}]"
 
-    return head or name.replace("_", " "), "", text
+    return Column(head or key.replace("_", " "), text=text)
 
 
-def _gain(name: str, head: str, prefix: str | None = None) -> Column:
-    stem = f"{name}_" if prefix is None else prefix
-
-    def text(row: Row) -> str:
-        low: float = row[f"{stem}low"]
-        words = "" if math.isnan(low) else f" [{points(low)}, {points(row[f'{stem}high'])}]"
-        return points(row[name]) + words
-
-    return head, "", text
+_gain = partial(_share, gain=True)
 
 
 def price_words(row: Row, name: str, form: Callable[[float], str]) -> str:
@@ -86,8 +74,8 @@ def price_words(row: Row, name: str, form: Callable[[float], str]) -> str:
     return f"{form(price)} [{form(low)}–{'∞' if math.isinf(high) else form(high)}]"
 
 
-def _price(name: str, head: str, form: Callable[[float], str]) -> Column:
-    return head, "", lambda row: price_words(row, name, form)
+def _price(key: str, head: str, form: Callable[[float], str]) -> Column:
+    return Column(head, text=lambda row: price_words(row, key, form))
 
 
 def _limit(row: Row) -> str:
@@ -127,7 +115,7 @@ SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
             _share("gold"),
             _count("missing"),
             _count("missing_corrections", "missing corrections"),
-            ("bounds of gold", "", _bounds),
+            Column("bounds of gold", text=_bounds),
         ),
     ),
     "attribution": (
@@ -157,7 +145,7 @@ SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         "all and for each type error less.",
         (
             _LAYER_1,
-            *_counts("calls", "typed", "mistyped"),
+            *map(_count, ("calls", "typed", "mistyped")),
             _share("type_error_rate", "type errors", prefix="ci_"),
             _gain("lift", "lift"),
             _count("extra_prompt_tokens", "extra tokens"),
@@ -192,8 +180,8 @@ SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         (
             _word("policy"),
             _word("rule", kind="l k c"),
-            ("lossless", "l", lambda row: "yes" if row["lossless"] else "no"),
-            *_counts("applied", "right", "wrong"),
+            Column("lossless", "l", form=lambda lossless: "yes" if lossless else "no"),
+            *map(_count, ("applied", "right", "wrong")),
             _share("right_share", "right of applied", prefix="ci_"),
         ),
     ),
@@ -204,7 +192,7 @@ SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         (
             _LAYER_1,
             _word("policy"),
-            *_counts("entered", "missing", "corrections"),
+            *map(_count, ("entered", "missing", "corrections")),
             _share("parse_rate", "readable"),
             _share("repeat_rate", "repeated"),
             _number("collateral", "collateral edits"),
@@ -260,10 +248,10 @@ SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
             _LAYER_1,
             _word("threshold"),
             _word("of", "share of", kind="l"),
-            *_counts("count", "total"),
+            *map(_count, ("count", "total")),
             _share("rate", prefix="ci_"),
-            ("limit", "", _limit),
-            ("verdict", "l", _verdict),
+            Column("limit", text=_limit),
+            Column("verdict", "l", text=_verdict),
         ),
     ),
     "tests": (
@@ -296,7 +284,7 @@ SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         (
             _word("detector"),
             _word("dialect"),
-            *_counts("invalid", "detected"),
+            *map(_count, ("invalid", "detected")),
             _share("recall"),
             _count("other_failures", "other failures"),
             _count("false_alarms", "false alarms"),

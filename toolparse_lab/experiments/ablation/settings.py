@@ -5,7 +5,7 @@ takes the calls.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,10 +70,7 @@ class AblationSettings:
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        """Complete the policies.
-
-        Raises BadOptions for a name or a number that does not exist.
-        """
+        """Complete the policies. Raises BadOptions for a name or a number that does not exist."""
         if len(tuple(self.layer1)) != 3 or self.layer1[0] not in FACTORS:
             raise BadOptions(
                 "layer 1 is a factor with its level off and on",
@@ -133,21 +130,19 @@ class AblationSettings:
         >>> AblationSettings.from_dict(AblationSettings(dialect="go").to_dict()).dialect
         'go'
         """
-        names = {one.name for one in dataclasses.fields(cls)}
-        values = {name: value for name, value in record.items() if name in names}
+        values = _known(record, [one.name for one in dataclasses.fields(cls)])
         if "feedback" in values:
-            rows = values["feedback"]
-            feedback = {k: v for k, v in rows.items() if k in (*_FEEDBACK, "detectors")}
-            if "detectors" in feedback:
-                feedback["detectors"] = tuple(feedback["detectors"])
-            values["feedback"] = Feedback(**feedback)
-        for name in ("layer1", "policies", "correct_under"):
-            if name in values:
-                values[name] = tuple(values[name])
+            values["feedback"] = Feedback(**_known(values["feedback"], (*_FEEDBACK, "detectors")))
         # Another headline is corrected as well, unless somebody says otherwise.
         if "policy" in changes and "correct_under" not in changes:
             values.pop("correct_under", None)
         return cls(**{**values, **changes})
+
+
+def _known(record: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    # JSON has lists for tuples.
+    known = {name: record[name] for name in record if name in names}
+    return {name: tuple(x) if isinstance(x, list) else x for name, x in known.items()}
 
 
 SETTINGS = tuple(one.name for one in dataclasses.fields(AblationSettings))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from ...arguments.schema.validate import validate
@@ -65,7 +66,8 @@ class MockTool:
 
     def __init__(self, tool: Any, dialect: str = "jsonschema") -> None:
         self.tool = ToolSpec.of(tool)
-        self.dialect = check_dialect(dialect)
+        check_dialect(dialect)
+        self.dialect = dialect
 
     def __repr__(self) -> str:
         return f"MockTool({self.tool.name!r}, {self.dialect!r})"
@@ -74,7 +76,7 @@ class MockTool:
         """Take a call. Raises ToolRefused."""
         problems = problems_of(arguments, self.tool)
         if problems:
-            raise ToolRefused(refusal(self.dialect, problems, arguments, self.tool))
+            raise ToolRefused(DIALECTS[self.dialect](problems, arguments, self.tool))
         return arguments
 
 
@@ -95,10 +97,9 @@ def check_names(names: Iterable[Any], choices: Collection[str], problem: str) ->
             )
 
 
-def check_dialect(dialect: Any) -> str:
-    """Return the dialect. Raises BadOptions for one that does not exist."""
-    check_names([dialect], tuple(DIALECTS), "a mock tool knows no such dialect")
-    return str(dialect)
+def check_dialect(dialect: Any) -> None:
+    """Raise BadOptions for a dialect that does not exist."""
+    check_names([dialect], DIALECTS, "a mock tool knows no such dialect")
 
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
@@ -107,13 +108,6 @@ def arguments_text(arguments: Mapping[str, Any]) -> str:
         return write_canonical(dict(arguments))
     except (TypeError, ValueError):
         return repr(arguments)
-
-
-def refusal(
-    dialect: str, problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
-) -> ToolFailure:
-    """Return the failure of a call with these problems, as a server of a kind words it."""
-    return DIALECTS[dialect](problems, arguments, tool)
 
 
 def _jsonschema(
@@ -147,11 +141,16 @@ def _go(problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolS
     return ToolFailure(message, status=400)
 
 
-def _rows(
-    problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec, place: list[str]
-) -> list[dict[str, Any]]:
-    # pydantic's form: one a problem, and one for each member that is missing.
+def _pydantic(
+    problems: tuple[Problem, ...],
+    arguments: Mapping[str, Any],
+    tool: ToolSpec,
+    *,
+    fastapi: bool = False,
+) -> ToolFailure:
+    # One row a problem, and one for each member that is missing.
     rows: list[dict[str, Any]] = []
+    place = ["body"] if fastapi else []
     for problem in problems:
         rule, node = _rule_of(problem), _node(tool, problem.path)
         code, message = _PYDANTIC.get(
@@ -163,21 +162,9 @@ def _rows(
             {"type": code, "loc": [*loc, *tail], "msg": message}
             for tail in [[name] for name in names] or [[]]
         ]
-    return rows
-
-
-def _pydantic(
-    problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
-) -> ToolFailure:
-    body = json.dumps(_rows(problems, arguments, tool, []))
-    return ToolFailure("validation failed", body, 400, issues_in_body(body))
-
-
-def _fastapi(
-    problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
-) -> ToolFailure:
-    body = json.dumps({"detail": _rows(problems, arguments, tool, ["body"])})
-    return ToolFailure("the tool answered with status 422", body, 422, issues_in_body(body))
+    body = json.dumps({"detail": rows} if fastapi else rows)
+    message = "the tool answered with status 422" if fastapi else "validation failed"
+    return ToolFailure(message, body, 422 if fastapi else 400, issues_in_body(body))
 
 
 Dialect = Callable[[tuple[Problem, ...], Mapping[str, Any], ToolSpec], ToolFailure]
@@ -185,7 +172,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "jsonschema": _jsonschema,
     "go": _go,
     "pydantic": _pydantic,
-    "fastapi": _fastapi,
+    "fastapi": partial(_pydantic, fastapi=True),
     "silent": lambda problems, arguments, tool: ToolFailure("bad request", status=400),
 }
 """Name -> how a call is refused: problems, arguments and tool to a ToolFailure."""

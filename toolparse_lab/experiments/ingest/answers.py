@@ -20,7 +20,7 @@ from ...evals.cases.rows import listed
 from ...parser.capture import Captured, capture
 from ...parser.parse import parse_text
 from ...runner.exchange.types import ERROR_KINDS
-from .columns import ANSWERS, Place, is_true, json_or_text
+from .columns import ANSWERS, LARGEST, Place, is_true, json_or_text
 from .sources import is_chunk, is_response
 
 # The printed form of a response object of litellm or OpenAI's client, which nobody can read back.
@@ -101,19 +101,52 @@ def captured_of(
     return replace(answer, **changes) if changes else answer
 
 
-def is_left_in_text(captured: Captured, tools: tuple[ToolSpec, ...]) -> bool:
-    """Return True if an answer to a request that offered tools has a call, or a broken one, in its
-    text alone.
+def answer_to_offer(captured: Captured, tools: tuple[ToolSpec, ...]) -> tuple[Captured, bool]:
+    """Return an answer to a request that offered tools: by the provider's own calls, or, with True,
+    as it is where a call, or a broken one, is in its text alone.
 
     Local servers do so whose parser is not set, or is another model's. Such a text says more than
-    the empty list beside it.
+    the empty list beside it. What the model wrote token by token says more than either.
     """
+    if captured.token_text:
+        return captured, False
     if captured.tool_calls or not captured.content.strip():
-        return False
+        return captured.as_native(), False
     try:
-        return bool(parse_text(captured.content, "auto", tools).calls)
+        unlifted = bool(parse_text(captured.content, "auto", tools).calls)
     except ToolparseError:
-        return False
+        unlifted = False
+    return (captured, True) if unlifted else (captured.as_native(), False)
+
+
+def facts_of(captured: Captured, *, unlifted: bool) -> dict[str, Any]:
+    """Return what is recorded with an answer beside its text, None for anything not known.
+
+    unlifted: as `answer_to_offer` says.
+    """
+    # Worth keeping only next to what the model wrote: elsewhere `raw` holds these calls, or none.
+    server = captured.server() if captured.token_text or unlifted else None
+    return {
+        "id": captured.id,
+        "model": captured.model,
+        "usage": dict(captured.usage) if captured.usage is not None else None,
+        "server": None if server is None else server.to_dict(),
+        "tokens": None if captured.tokens is None else captured.tokens.to_dict(),
+        "shares_an_index": captured.shares_an_index or None,
+    }
+
+
+def counts_of(captured: Captured) -> dict[str, Any]:
+    """Return the tokens that an answer counts, in the words of either OpenAI interface.
+
+    What is not an integer, or larger than a store can hold, drops out.
+    """
+    usage = captured.usage or {}
+    counts = {
+        "prompt_tokens": usage.get("prompt_tokens", usage.get("input_tokens")),
+        "completion_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
+    }
+    return {k: v for k, v in counts.items() if type(v) is int and abs(v) < LARGEST}
 
 
 def _text_of(place: Place, cells: Mapping[str, Any], choice: int) -> Captured:

@@ -39,6 +39,7 @@ from ...runner.store.batches import batches
 from ...runner.store.store import Store
 from ..arms import Arm, prompt_protocol
 from ..plan import Plan
+from .answers import facts_of
 from .rows import Observed, RowReader, question_id, tools_digest
 from .shapes import CONVERSATION, Log, requests_by_id, shaped
 from .sources import answers_of
@@ -405,15 +406,8 @@ def _completion(observed: Observed, key: str, trial: int, now: str) -> Completio
     # now: the time of an answer that has none. trial: becomes part of the request.
     captured = observed.captured
     kind, message = observed.error or (None, None)
-    # Worth keeping only next to what the model wrote: elsewhere `raw` holds these calls, or none.
-    server = captured.server() if captured.token_text or observed.unlifted else None
     response = {
-        "id": captured.id,
-        "model": captured.model,
-        "usage": None if captured.usage is None else dict(captured.usage),
-        "server": None if server is None else server.to_dict(),
-        "tokens": None if captured.tokens is None else captured.tokens.to_dict(),
-        "shares_an_index": captured.shares_an_index or None,
+        **facts_of(captured, unlifted=observed.unlifted),
         "arguments_text": "lost" if observed.arguments_lost else None,
     }
     return Completion(

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from ...core.errors import BadCase
@@ -126,8 +127,10 @@ class ColumnNames:
         self.secrets: dict[str, int] = {}
         self._source = source
         self._renaming = Renaming(tuple(NAMES), columns or {}, others)
-        self._names_of: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
-        self._keys_of: dict[tuple[str, ...], dict[str, str]] = {}
+        # The same columns were mostly looked up before: (column, name) of those taken over, and
+        # the column of each name.
+        self._of = lru_cache(_REMEMBERED)(lambda columns: tuple(self._look_up(columns)))
+        self._keys = lru_cache(_REMEMBERED)(self._look_up_keys)
         self._unseen = set(self._renaming.columns)
         if source.columns is None:
             return
@@ -170,23 +173,11 @@ class ColumnNames:
 
     def keys_of(self, row: Mapping[Any, Any]) -> dict[str, str]:
         """Return the row's own column of each name; a name that it lacks is its own."""
-        columns = tuple(row)
-        keys = self._keys_of.get(columns)
-        if keys is None:
-            own = {name: str(column) for column, name in self._of(columns)}
-            keys = {**dict(zip(NAMES, NAMES, strict=True)), **own}
-            if len(self._keys_of) < _REMEMBERED:
-                self._keys_of[columns] = keys
-        return keys
+        return self._keys(tuple(row))
 
-    def _of(self, columns: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-        # (column, name) of those taken over. The same columns were mostly looked up before.
-        names = self._names_of.get(columns)
-        if names is None:
-            names = tuple(self._look_up(columns))
-            if len(self._names_of) < _REMEMBERED:
-                self._names_of[columns] = names
-        return names
+    def _look_up_keys(self, columns: tuple[str, ...]) -> dict[str, str]:
+        own = {name: str(column) for column, name in self._of(columns)}
+        return {**dict(zip(NAMES, NAMES, strict=True)), **own}
 
     def _look_up(self, columns: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         # As mapped, by their own names, by guess, as others.

@@ -26,9 +26,8 @@ from ...parser.foreign.protocol import AnyProtocol, any_protocol
 from ...runner.exchange.redaction import redact_named
 from ...runner.exchange.types import EndpointKind
 from ..arms import prompt_protocol
-from .answers import captured_of, error_of, is_left_in_text, take_last_message
+from .answers import answer_to_offer, captured_of, counts_of, error_of, take_last_message
 from .columns import (
-    LARGEST,
     NAMES,
     ColumnNames,
     Place,
@@ -176,15 +175,13 @@ class RowReader:
             if isinstance(value, list) and value and not cells.keys() & {name, other}:
                 cells[name] = value
         case, columns = self._case(place, cells, captured)
-        # A chat request that offered tools, to which the provider may answer by calls. What the
-        # model wrote says more than what the provider made of it.
+        # A chat request that offered tools, to which the provider may answer by calls.
         offers |= bool(case.tools) and "tools" in body
         offers &= captured.completion is False
         told = cells.get("prompt_protocol")
         unlifted = False
-        if offers and not captured.token_text:
-            unlifted = is_left_in_text(captured, case.tools)
-            captured = captured if unlifted else captured.as_native()
+        if offers:
+            captured, unlifted = answer_to_offer(captured, case.tools)
 
         protocol = None
         # A call that the server left in the text was asked for as its other calls were.
@@ -216,7 +213,13 @@ class RowReader:
             tool_choice=tool_choice_of(cells.get("tool_choice")),
             trial=trial,
             error=error or _error_of_stream(cells, captured),
-            numbers=_numbers(place, cells, captured),
+            # Columns go before the response's own count.
+            numbers=counts_of(captured)
+            | {
+                name: place.number(cells[name], kind, name)
+                for name, kind in _NUMBERS.items()
+                if name in cells
+            },
             created=place.time(cells.get("created")),
             request=request,
             arguments_lost=bool(captured.tool_calls) and cells.get("arguments_text") == "lost",
@@ -263,7 +266,10 @@ class RowReader:
         origins = {**_SAME, **place.keys} if place.shape or not place.keys else place.keys
         case = case_of_members(members, origins, self.source, place.line)
         if id is None:
-            case = replace(case, id=_derived_id(case, columns, captured, place.line))
+            # Made from its question, so that its repetitions are one case, if the row has one.
+            asked = "input" in columns
+            own = question_id(case) if asked else captured.id or f"row-{place.line}"
+            case = replace(case, id=own)
         return case, columns
 
     def _tools(self, place: Place, x: Any) -> Any:
@@ -317,21 +323,6 @@ def _error_of_stream(cells: Mapping[str, Any], captured: Captured) -> tuple[str,
     return None
 
 
-def _numbers(place: Place, cells: Mapping[str, Any], captured: Captured) -> dict[str, Any]:
-    # Columns go before the response's own count, which is in the words of either
-    # OpenAI interface. What is not an integer, or larger than a store can hold, drops out.
-    usage = captured.usage or {}
-    counts = {
-        "prompt_tokens": usage.get("prompt_tokens", usage.get("input_tokens")),
-        "completion_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
-    }
-    numbers = {k: v for k, v in counts.items() if type(v) is int and abs(v) < LARGEST}
-    for name, kind in _NUMBERS.items():
-        if name in cells:
-            numbers[name] = place.number(cells[name], kind, name)
-    return numbers
-
-
 def _resolved(x: Any) -> AnyProtocol | None:
     protocol = any_protocol(x)
     return None if protocol is OPENAI_JSON else protocol
@@ -340,13 +331,6 @@ def _resolved(x: Any) -> AnyProtocol | None:
 def _is_final(x: Any) -> bool:
     # Needs no conversion to JSON.
     return isinstance(x, str) or (isinstance(x, tuple) and all(isinstance(v, ToolSpec) for v in x))
-
-
-def _derived_id(case: Case, columns: frozenset[str], captured: Captured, line: int | None) -> str:
-    # Made from its question, so that its repetitions are one case, if the row has one.
-    if "input" not in columns:
-        return captured.id or f"row-{line}"
-    return question_id(case)
 
 
 def question_id(case: Case, digits: int = 10) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 
 from ...core.errors import ToolparseError
 from ...core.toolspec import ToolSpec, tool_specs
-from ...core.types import ServerReading
 from ...core.values import write_canonical
 from ...evals.cases.case import Case, is_storable
 from ...evals.cases.collection import pack_cases, unpack_cases
@@ -21,10 +20,10 @@ from ...parser.capture import Captured, capture
 from ...parser.capture.shapes import Assembly, take_chunk
 from ...runner.exchange.passed import Passed
 from ...runner.exchange.redaction import redact, redact_named
-from ...runner.exchange.types import Chunk, Completion, EndpointKind
+from ...runner.exchange.types import Chunk, Completion
 from ...runner.failures import LONGEST_MESSAGE, kind_of_status, reported_kind
-from ..ingest.answers import is_left_in_text
-from ..ingest.columns import LARGEST, tool_choice_of
+from ..ingest.answers import answer_to_offer, counts_of, facts_of
+from ..ingest.columns import tool_choice_of
 
 # How it works. The path says which API was asked, and so which members of the request are the
 # question. The response is read by the same shapes as every other one. Each event of a stream has
@@ -60,8 +59,7 @@ def answers_in(passed: Passed, number: int) -> Iterator[LiveAnswer]:
 
     number: of the exchange in its store, which names its case.
     """
-    body = _json(passed.request)
-    asked = body if isinstance(body, dict) else {}
+    asked = _object(passed.request)
     case = _case(f"{number:06}", passed.path, asked)
     is_completion = passed.path.endswith("/api/generate") or (
         passed.path.endswith("/completions") and not passed.path.endswith("/chat/completions")
@@ -74,14 +72,13 @@ def answers_in(passed: Passed, number: int) -> Iterator[LiveAnswer]:
     while choice < count:
         captured, message = _captured(passed, choice)
         unlifted = False
-        if offers and not captured.token_text:
-            unlifted = is_left_in_text(captured, case.tools)
-            captured = captured if unlifted else captured.as_native()
+        if offers:
+            captured, unlifted = answer_to_offer(captured, case.tools)
         if captured.fidelity in ("sdk", "replayed", "wire"):
             captured = replace(captured, fidelity=passed.fidelity)
-        server = captured.server() if captured.token_text or unlifted else None
+        facts = facts_of(captured, unlifted=unlifted)
         completion = _completion(
-            passed, number, choice, asked, case, model, captured, message, server
+            passed, number, choice, asked, case, model, captured, message, facts
         )
         tool_choice = tool_choice_of(asked.get("tool_choice"))
         final = _final(passed) if captured.stream and passed.path.endswith("/responses") else None
@@ -89,11 +86,14 @@ def answers_in(passed: Passed, number: int) -> Iterator[LiveAnswer]:
         choice, count = choice + 1, captured.choices
 
 
-def _json(body: bytes) -> Any:
+def _object(body: bytes | str) -> dict[str, Any]:
+    # {} for anything else than the JSON of an object.
+    text = body.decode("utf-8", "surrogateescape") if isinstance(body, bytes) else body
     try:
-        return json.loads(body.decode("utf-8", "surrogateescape"))
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        return None
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 # -- the question
@@ -161,7 +161,7 @@ def _captured(passed: Passed, choice: int) -> tuple[Captured, str]:
     try:
         if len(lines) > 1 and all(line.startswith("{") for line in lines):
             # Ollama's streams are JSON lines, of which the last may be cut off.
-            messages = [m for m in map(_line, lines) if m is not None]
+            messages = list(filter(None, map(_object, lines)))
             return _timed(passed, capture(messages, choice)), ""
         captured = capture(text, choice)
         if not captured.stream and captured.fidelity == "replayed":
@@ -179,24 +179,16 @@ def _is_failed(passed: Passed) -> bool:
 
 def _final(passed: Passed) -> Captured | None:
     for match in _EVENT.finditer(passed.response):
-        if b'"response.completed"' in match[1] and isinstance(event := _json(match[1]), dict):
-            response = event.get("response")
+        if b'"response.completed"' in match[1]:
+            response = _object(match[1]).get("response")
             if isinstance(response, dict) and response.get("output"):
                 return capture(response)
     return None
 
 
-def _line(line: str) -> Any:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def _message(text: str) -> str:
-    error = _line(text)
-    if error is None:
+    error = _object(text)
+    if not error:
         return text
     inner = error.get("error", error)
     if isinstance(inner, dict):
@@ -218,7 +210,7 @@ def _chunks(passed: Passed, captured: Captured) -> tuple[Chunk, ...]:
     times: list[float] = []
     assembly = Assembly(0, streamed=True)
     for match in _EVENT.finditer(passed.response):
-        if (message := _json(match[1])) is None or not isinstance(message, dict):
+        if not (message := _object(match[1])):
             continue
         before = len(assembly.chunks)
         take_chunk(message, assembly)
@@ -238,8 +230,7 @@ def _failure(passed: Passed, captured: Captured, message: str) -> tuple[str | No
     if passed.end == "unreachable":
         return "connection", message
     if passed.status is not None and passed.status >= 400:
-        body = _json(passed.response)
-        error = body.get("error") if isinstance(body, dict) else None
+        error = _object(passed.response).get("error")
         kind = kind_of_status(passed.status) or reported_kind(error)
         return kind or ("server_error" if passed.status >= 500 else "bad_request"), message
     if captured.error is not None:
@@ -260,29 +251,22 @@ def _completion(
     model: str,
     captured: Captured,
     message: str,
-    server: ServerReading | None,
+    facts: Mapping[str, Any],
 ) -> Completion:
     kind, why = _failure(passed, captured, message)
-    usage = captured.usage or {}
     response: dict[str, Any] = {
-        "id": captured.id,
-        "model": captured.model,
-        "usage": dict(usage) or None,
-        "server": None if server is None else server.to_dict(),
-        "tokens": None if captured.tokens is None else captured.tokens.to_dict(),
-        "shares_an_index": captured.shares_an_index or None,
+        **facts,
+        "usage": facts["usage"] or None,
         "status_code": passed.status,
         "asked": passed.facts.get("asked"),
         "retry_after": _seconds(passed.facts.get("response_headers")),
         "body": passed.response.decode("utf-8", "replace")[:LONGEST_MESSAGE] if message else None,
     }
     chunks = _chunks(passed, captured) if choice == 0 else ()
-    endpoint: EndpointKind = captured.endpoint_kind
-    messages = case.messages
     request = {
         "model": {"name": model},
         "model_alias": model,
-        "messages": [dict(m) for m in messages],
+        "messages": [dict(m) for m in case.messages],
         "params": redact_named({k: v for k, v in asked.items() if k not in _OF_THE_QUESTION}),
         "stream": captured.stream,
         "trial": choice,
@@ -298,13 +282,11 @@ def _completion(
         error_kind=kind,
         error_message=None if why is None else redact(why)[:LONGEST_MESSAGE],
         finish_reason=captured.finish_reason,
-        prompt_tokens=_count(usage.get("prompt_tokens", usage.get("input_tokens"))),
-        completion_tokens=_count(usage.get("completion_tokens", usage.get("output_tokens"))),
         latency=round(passed.seconds, 6),
         ttft=chunks[0].at if chunks else None,
         chunks=chunks,
         reasoning=captured.reasoning,
-        endpoint_kind=endpoint,
+        endpoint_kind=captured.endpoint_kind,
         fidelity=captured.fidelity,
         stream=captured.stream or (passed.fidelity == "sdk" and asked.get("stream") is True),
         cut=kind == "cut_stream",
@@ -312,11 +294,8 @@ def _completion(
         created=passed.created,
         request=request,
         response={name: value for name, value in response.items() if value is not None},
+        **counts_of(captured),
     )
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and abs(value) < LARGEST else None
 
 
 def _seconds(headers: Any) -> float | None:

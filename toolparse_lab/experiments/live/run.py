@@ -6,8 +6,8 @@ import hashlib
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from ... import __version__
@@ -27,7 +27,7 @@ from ..kept_readings import KeptReadings
 from ..plan import Plan
 from ..run import HEADLINE, Run
 from ..run_reader import RunReader
-from ..stored_run import find_run, stored_plan, stored_summary
+from ..stored_run import find_run, stored_plan, stored_summary, summary_of
 from .alarms import ALARMS, alarms_of
 from .answers import LiveAnswer, answers_in
 
@@ -88,7 +88,7 @@ def _run_so_far(store: Store, app: str) -> tuple[str, int, dict[str, Any], Summa
         plan = dict(record.plan)
         plan["live"] = dict(plan["live"])
         if plan["live"]["exchanges"] < MOST:
-            return run_id, record.items, plan, _summary(record.summary)
+            return run_id, record.items, plan, summary_of(record.summary or {})
         taken = plan["live"]["taken"]
         run_id = f"{base}.{number}"
     empty = Plan(Cases([], SOURCE), {}, (), 1, (), Held(())).to_dict()
@@ -103,13 +103,6 @@ def _run_id(app: str) -> str:
     if word != app:
         word += f"-{hashlib.sha256(app.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
     return f"{SOURCE}-{word}"
-
-
-def _summary(record: Mapping[str, Any] | None) -> Summary:
-    names = {field.name for field in fields(Summary)}
-    values = {name: value for name, value in (record or {}).items() if name in names}
-    values["failures"] = Counter(values.get("failures") or {})
-    return Summary(**values)
 
 
 class _Added:
@@ -133,7 +126,8 @@ class _Added:
         case, completion = answer.case, answer.completion
         alarms = alarms_of(answer)
         if alarms:
-            completion = _with_alarms(completion, alarms)
+            response = {**(completion.response or {}), "alarms": alarms}
+            completion = replace(completion, response=response)
         self._alarms.update(alarms)
         if case.id != self._last_case:
             self._last_case = case.id
@@ -169,10 +163,6 @@ class _Added:
             "live": live,
             "cases": self._cases,
         }
-
-
-def _with_alarms(completion: Completion, alarms: list[str]) -> Completion:
-    return replace(completion, response={**(completion.response or {}), "alarms": alarms})
 
 
 def alarms_in(trial: Trial) -> list[str]:
@@ -274,12 +264,8 @@ def live_run(store: Store, app: str | None) -> LiveRun:
 
 
 def _run_ids(store: Store, app: str) -> list[str]:
-    base = _run_id(app)
-    return sorted((id for id in store.run_ids() if id == base or _is_later(id, base)), key=_place)
-
-
-def _is_later(id: str, base: str) -> bool:
-    return id.startswith(f"{base}.") and id[len(base) + 1 :].isdigit()
+    own = re.compile(rf"{re.escape(_run_id(app))}(\.\d+)?")
+    return sorted(filter(own.fullmatch, store.run_ids()), key=_place)
 
 
 def _place(run_id: str) -> int:

@@ -142,10 +142,10 @@ def _named(charts: Mapping[str, Callable[[Any], Chart | None]], figure: Any, nam
     return chart
 
 
-def svg_of(chart: Chart | None, words: str) -> Markup:
+def svg_of(chart: Chart | Mapping[str, Any] | None, words: str) -> Markup:
     """Return a chart as SVG for a page, '' for none.
 
-    words: its sentence for who cannot see it.
+    chart: of Altair, or as Vega-Lite. words: its sentence for who cannot see it.
     """
     if chart is None:
         return Markup()
@@ -154,7 +154,8 @@ def svg_of(chart: Chart | None, words: str) -> Markup:
     except ModuleNotFoundError:
         return Markup()
     try:
-        drawn = vl_convert.vegalite_to_svg(chart.to_dict() | _ON_A_PAGE)
+        spec = chart if isinstance(chart, Mapping) else chart.to_dict()
+        drawn = vl_convert.vegalite_to_svg({**spec, **_ON_A_PAGE})
     except ValueError as e:
         # The figures are in a table, so a page goes on without a drawing, and says so.
         reason = next((x for x in str(e).splitlines() if x.startswith("Error")), "")
@@ -351,7 +352,8 @@ def _ladder(report: Report) -> Chart | None:
     return _stacked(pd.DataFrame(pieces), colours, title, pd.DataFrame(ticks))
 
 
-def _drawable(text: str) -> str:
+def drawable(text: str) -> str:
+    """Return a text as a drawing can hold it: visible, and cut if it is long."""
     # A character that XML does not have would end the process, not only the drawing. A long name
     # is cut here, because Vega cuts between the halves of one character; what tells two such names
     # apart may be in the middle, so their digest stays.
@@ -363,7 +365,7 @@ def _drawable(text: str) -> str:
 
 
 def _name(report: Report, cell: Mapping[Any, Any]) -> str:
-    return _drawable(report.cell_name(cell))
+    return drawable(report.cell_name(cell))
 
 
 def label_of(outcome: str) -> str:
@@ -448,10 +450,10 @@ def _flips(report: Report) -> Chart | None:
     if grid.empty:
         return None
     alt = _altair()
-    grid = grid.rename(columns=lambda name: _drawable(str(name)))
+    grid = grid.rename(columns=lambda name: drawable(str(name)))
     names = [name for name in grid if name != "case_id"]
     rows = grid.melt("case_id", var_name="name", value_name="share").dropna()
-    rows["cell"] = rows.pop("case_id").astype(str).map(_drawable)
+    rows["cell"] = rows.pop("case_id").astype(str).map(drawable)
     chart = alt.Chart(rows).mark_rect(stroke="#fff", strokeWidth=1)
     scale = alt.Scale(domain=[0, 0.5, 1], range=[style.VERMILLION, "#f2f2f2", style.GREEN])
     legend = alt.Legend(format=".0%", orient="bottom", tickCount=2)
@@ -475,7 +477,7 @@ def _growth(report: Report) -> Chart | None:
         for n in dict.fromkeys([*range(step, len(cases), step), len(cases)]):
             interval = stats.anytime_interval(cases[:n], 1 - report.level)
             ends = {"success": interval.rate, "low": interval.low, "high": interval.high}
-            rows.append({"cell": _drawable(report.name_of(values)), "cases": n, **ends})
+            rows.append({"cell": drawable(report.name_of(values)), "cases": n, **ends})
     if not rows:
         return None
     alt = _altair()
@@ -510,7 +512,7 @@ def _differences(comparison: ArmComparison) -> Chart | None:
     rows[["value", "low", "high"]] *= 100
     names = [" · ".join(str(row[c]) for c in strata) for row in frame.to_dict("records")]
     pair = f"{comparison.b} − {comparison.a}"
-    rows.insert(0, "cell", [_drawable(name or pair) for name in names])
+    rows.insert(0, "cell", [drawable(name or pair) for name in names])
     # Never narrower than ten points either way: noise would fill the plot.
     reach = max(10.0, -rows["low"].min(), rows["high"].max())
     # No name in a title: it becomes part of an expression.

@@ -60,6 +60,19 @@ def at(x: Any, *path: str | int) -> Any:
     return x
 
 
+def pick(x: Any, *paths: str) -> Any:
+    """Return the first member of these dotted paths that is there and not an empty text.
+
+    >>> pick({"a": {"b": ""}, "c": 1}, "a.b", "c")
+    1
+    """
+    for path in paths:
+        value = at(x, *path.split(".")) if "." in path else at(x, path)
+        if value is not None and value != "":
+            return value
+    return None
+
+
 def mapping_of(x: Any) -> Mapping[str, Any]:
     """Return an object, or the one that a text is the JSON of, {} for anything else."""
     x = value_of(x)

@@ -9,12 +9,13 @@ from typing import Any
 
 from ....core.values import write_canonical
 from ..sources import is_response
-from .attributes import at, items_of, mapping_of, value_of
+from .attributes import at, items_of, mapping_of, pick, value_of
 from .parts import (
     Message,
     answer_of,
     conversation_of,
     count_of,
+    failed,
     first,
     message_of,
     number_of,
@@ -22,7 +23,6 @@ from .parts import (
     question_of,
     request_of,
     token_cells,
-    tools_of,
     turns,
     whole_of,
 )
@@ -52,7 +52,7 @@ def _is_inspect(row: Row) -> bool:
 )
 def inspect(row: Row, log: Log) -> Iterator[Cells]:
     samples = row["samples"] if isinstance(row.get("samples"), list) else [row]
-    of_log = first(at(row, "eval", "model"), at(row, "header", "eval", "model"))
+    of_log = pick(row, "eval.model", "header.eval.model")
     for sample in samples:
         name, epoch = at(sample, "id"), count_of(at(sample, "epoch")) or 1
         attachments = mapping_of(at(sample, "attachments"))
@@ -77,7 +77,7 @@ def inspect(row: Row, log: Log) -> Iterator[Cells]:
             if is_response(response):
                 answer: Cells = {"response": response}
             elif at(event, "error") and not choices:
-                answer = {"error": "other", "error_message": str(at(event, "error"))}
+                answer = failed(at(event, "error"))
             elif choices:
                 answer = answer_of(
                     [message_of(at(choice, "message")) for choice in choices],
@@ -86,17 +86,16 @@ def inspect(row: Row, log: Log) -> Iterator[Cells]:
             else:
                 raise Damaged("response", "a model event has neither output nor error", event)
             tools = at(event, "tools") or at(body, "tools")
-            usage = at(event, "output", "usage")
             yield {
                 **answer,
                 **question_of(at(event, "input")),
-                "request": request_of(tools_of(tools, "tools")),
-                "model": first(at(event, "output", "model"), at(event, "model"), of_log),
+                "request": request_of(tools),
+                "model": first(pick(event, "output.model", "model"), of_log),
                 "case_id": f"{name}" if len(events) == 1 else f"{name}#{number}",
                 "trial": epoch - 1,
                 "created": at(event, "timestamp"),
-                "latency": number_of(first(at(event, "output", "time"), at(event, "working_time"))),
-                **token_cells(at(usage, "input_tokens"), at(usage, "output_tokens")),
+                "latency": number_of(pick(event, "output.time", "working_time")),
+                **token_cells(at(event, "output", "usage")),
                 **conversation_of(name),
             }
 
@@ -162,7 +161,7 @@ def promptfoo(row: Row, log: Log) -> Iterator[Cells]:
         elif isinstance(output, str):
             answer = Message(output).cells(at(response, "finishReason"))
         elif error:
-            answer = {"error": "other", "error_message": str(error)}
+            answer = failed(error)
         else:
             raise Damaged("response", "there is neither an output nor an error", response)
         tools = first(
@@ -180,13 +179,13 @@ def promptfoo(row: Row, log: Log) -> Iterator[Cells]:
         yield {
             **answer,
             **question_of(asked if asked is not None else variables),
-            "request": request_of(tools_of(tools, "tools")),
+            "request": request_of(tools),
             "model": first(at(provider, "label"), name),
             "case_id": None if test is None else f"test-{test}.{at(result, 'promptIdx') or 0}",
             "latency": None if milliseconds is None else milliseconds / 1000,
             "cost": number_of(first(at(response, "cost"), at(result, "cost"))),
             "metadata_success": at(result, "success"),
-            **token_cells(at(tokens, "prompt"), at(tokens, "completion")),
+            **token_cells(tokens),
         }
 
 
@@ -218,7 +217,7 @@ def _is_calls(x: Any) -> bool:
 def tau2(row: Row, log: Log) -> Iterator[Cells]:
     simulations = row["simulations"] if isinstance(row.get("simulations"), list) else [row]
     model = first(at(row, "info", "agent_info", "llm"), row.get("model"))
-    tools = tools_of(at(row, "info", "environment_info", "tool_defs"), "tools")
+    tools = at(row, "info", "environment_info", "tool_defs")
     for simulation in simulations:
         task, id = at(simulation, "task_id"), at(simulation, "id")
         for cells, message in turns(items_of(at(simulation, "messages")), task, "task"):
@@ -228,7 +227,6 @@ def tau2(row: Row, log: Log) -> Iterator[Cells]:
                 for call in items_of(at(message, "tool_calls"))
                 if at(call, "requestor") != "user"
             ]
-            usage = at(message, "usage")
             yield {
                 **cells,
                 **message_of({**message, "tool_calls": calls}).cells(),
@@ -238,7 +236,7 @@ def tau2(row: Row, log: Log) -> Iterator[Cells]:
                 "trial": count_of(at(simulation, "trial")),
                 "created": at(message, "timestamp"),
                 "cost": number_of(at(message, "cost")),
-                **token_cells(at(usage, "prompt_tokens"), at(usage, "completion_tokens")),
+                **token_cells(at(message, "usage")),
                 **conversation_of(first(task, id)),
             }
 
@@ -306,7 +304,7 @@ def bfcl(row: Row, log: Log) -> Iterator[Cells]:
     )  # fmt: skip
     for name, step, place in steps:
         if isinstance(step, str) and step.startswith("Error during inference:"):
-            answer: Cells = {"error": "other", "error_message": step}
+            answer = failed(step)
         elif isinstance(step, str):
             answer = {"output": step}
         else:
@@ -324,7 +322,7 @@ def bfcl(row: Row, log: Log) -> Iterator[Cells]:
             **answer,
             "case_id": name,
             "model": _bfcl_model(log.name),
-            **token_cells(sent, received),
+            **token_cells({"input": sent, "output": received}),
             "latency": number_of(latency),
             **(conversation_of(id) if several else {}),
         }

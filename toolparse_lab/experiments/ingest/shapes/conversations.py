@@ -35,7 +35,7 @@ def sharegpt(row: Row, log: Log) -> Iterator[Cells]:
             **cells,
             "id": None,
             "output": text,
-            "tools": tools_of(row.get("tools"), "tools"),
+            "tools": tools_of(row.get("tools")),
         }
 
 

@@ -8,12 +8,14 @@ from typing import Any
 
 from ....core.values import write_canonical
 from ..sources import is_response
-from .attributes import at, items_of, mapping_of, value_of
+from .attributes import at, items_of, mapping_of, pick, value_of
 from .parts import (
     PARAMS,
     Message,
     answer_of,
+    asked_message,
     conversation_of,
+    failed,
     first,
     message_of,
     number_of,
@@ -24,7 +26,6 @@ from .parts import (
     text_of,
     time_cells,
     token_cells,
-    tools_of,
     whole_of,
 )
 from .shape import Cells, Damaged, Log, Row, shape
@@ -47,12 +48,11 @@ from .shape import Cells, Damaged, Log, Row, shape
     lambda row: "call_type" in row and "startTime" in row,
 )
 def litellm(row: Row, log: Log) -> Iterator[Cells]:
-    failed = row.get("status") in ("failure", "error")
     information = value_of(row.get("error_information"))
     said = first(row.get("error_str"), at(information, "error_message"))
     kind = first(at(information, "error_class"), "other")
-    if failed and not is_response(value_of(row.get("response"))):
-        answer: Cells = {"error": kind, "error_message": str(said or "")}
+    if row.get("status") in ("failure", "error") and not is_response(value_of(row.get("response"))):
+        answer = failed(said, kind)
     else:
         answer = whole_of(row.get("response"))
     params = mapping_of(row.get("model_parameters")) or mapping_of(row.get("optional_params"))
@@ -63,14 +63,14 @@ def litellm(row: Row, log: Log) -> Iterator[Cells]:
         **answer,
         **question_of(asked),
         "request": request_of(
-            tools_of(first(at(params, "tools"), body.get("tools")), "tools"),
+            first(at(params, "tools"), body.get("tools")),
             {k: v for k, v in params.items() if k != "tools"},
             model=row.get("model"),
         ),
         "model": row.get("model"),
         "case_id": id,
         "cost": number_of(first(row.get("response_cost"), row.get("spend"))),
-        **token_cells(row.get("prompt_tokens"), row.get("completion_tokens")),
+        **token_cells(row),
         **time_cells(row.get("startTime"), row.get("endTime"), row.get("completionStartTime")),
         **conversation_of(first(row.get("session_id"), trace if trace != id else None)),
     }
@@ -124,7 +124,7 @@ def langfuse(row: Row, log: Log) -> Iterator[Cells]:
         output = output["completion"]
     if output is None or output == "":
         if row.get("level") == "ERROR" or of("statusMessage"):
-            answer: Cells = {"error": "other", "error_message": str(of("statusMessage") or "")}
+            answer = failed(of("statusMessage"))
         elif output is None:
             raise Damaged("response", "this generation has no output", None)
         else:
@@ -143,16 +143,11 @@ def langfuse(row: Row, log: Log) -> Iterator[Cells]:
     yield {
         **answer,
         **question_of(body.get("messages") if body else sent),
-        "request": request_of(tools_of(tools, "tools"), params),
+        "request": request_of(tools, params),
         "model": first(row.get("model"), of("providedModelName")),
         "case_id": row.get("id"),
         "cost": number_of(first(at(costs, "total"), of("totalCost"), of("calculatedTotalCost"))),
-        **token_cells(
-            first(at(usage, "input"), at(usage, "promptTokens"), at(usage, "prompt_tokens")),
-            first(
-                at(usage, "output"), at(usage, "completionTokens"), at(usage, "completion_tokens")
-            ),
-        ),
+        **token_cells(usage),
         **time_cells(of("startTime"), of("endTime"), of("completionStartTime")),
         **conversation_of(first(of("sessionId"), of("traceId"))),
     }
@@ -187,9 +182,8 @@ def langsmith(row: Row, log: Log) -> Iterator[Cells]:
     if generations:
         messages = [_langchain_message(x) for x in generations]
         finishes = [
-            first(
-                at(x, "generation_info", "finish_reason"),
-                at(x, "message", "kwargs", "response_metadata", "finish_reason"),
+            pick(
+                x, "generation_info.finish_reason", "message.kwargs.response_metadata.finish_reason"
             )
             for x in generations
         ]
@@ -203,44 +197,34 @@ def langsmith(row: Row, log: Log) -> Iterator[Cells]:
     elif isinstance(output, str):
         answer = Message(output).cells()
     elif row.get("error"):
-        answer = {"error": "other", "error_message": str(row["error"])}
+        answer = failed(row["error"])
     else:
         raise Damaged("response", "this run has neither an output nor an error", outputs)
-    asked = items_of(first(at(row, "inputs", "messages"), at(row, "inputs", "input")))
+    asked = items_of(pick(row, "inputs.messages", "inputs.input"))
     if asked and isinstance(asked[0], list):
         asked = asked[0]
     question = question_of([_langchain_asked(x) for x in asked]) if asked else question_of(
         first(at(row, "inputs", "prompts", 0), at(row, "inputs", "prompt"))
     )  # fmt: skip
-    tools = first(
-        at(params, "tools"),
-        at(params, "functions"),
-        at(row, "extra", "tools"),
-        at(row, "inputs", "tools"),
-    )
-    usage = first(at(kwargs, "usage_metadata"), at(outputs, "usage_metadata"),
-                   at(outputs, "llm_output", "token_usage"), {})  # fmt: skip
+    tools = first(pick(params, "tools", "functions"), pick(row, "extra.tools", "inputs.tools"))
+    usage = first(at(kwargs, "usage_metadata"),
+                  pick(outputs, "usage_metadata", "llm_output.token_usage"))  # fmt: skip
     yield {
         **answer,
         **question,
-        "request": request_of(
-            tools_of(tools, "tools"), {k: v for k in PARAMS if (v := at(params, k)) is not None}
+        "request": request_of(tools, {k: v for k in PARAMS if (v := at(params, k)) is not None}
         ),
         "model": first(
-            at(params, "model"), at(params, "model_name"), at(metadata, "ls_model_name"),
+            pick(params, "model", "model_name"), at(metadata, "ls_model_name"),
             at(kwargs, "response_metadata", "model_name"), at(outputs, "model"),
         ),
         "case_id": row.get("id"),
         "cost": number_of(row.get("total_cost")),
-        **token_cells(
-            first(at(usage, "input_tokens"), at(usage, "prompt_tokens"), row.get("prompt_tokens")),
-            first(at(usage, "output_tokens"), at(usage, "completion_tokens"),
-                   row.get("completion_tokens")),
-        ),
+        **token_cells(usage, row),
         **time_cells(row.get("start_time"), row.get("end_time"), row.get("first_token_time")),
         **conversation_of(
             first(
-                at(metadata, "thread_id"), at(metadata, "session_id"),
+                pick(metadata, "thread_id", "session_id"),
                 row.get("trace_id") if row.get("trace_id") != row.get("id") else None,
             )
         ),
@@ -277,14 +261,7 @@ def _langchain_message(generation: Any) -> Message:
 def _langchain_asked(x: Any) -> Cells:
     body = _langchain_body(x)
     kind = first(at(x, "id", -1) if at(x, "lc") else None, at(x, "type"), at(x, "role"), "human")
-    message: Cells = {"role": role_of(kind), "content": at(body, "content")}
-    made = _langchain_message({"message": x})
-    if made.calls:
-        message["tool_calls"] = made.calls
-    for name in ("tool_call_id", "name"):
-        if isinstance(at(body, name), str):
-            message[name] = at(body, name)
-    return message
+    return asked_message(kind, at(body, "content"), _langchain_message({"message": x}), body)
 
 
 @shape(
@@ -309,14 +286,13 @@ def weave(row: Row, log: Log) -> Iterator[Cells]:
         log.leave_out("other calls", "they are no answer of a model")
         return
     usage = next(iter((at(row, "summary", "usage") or {}).values()), None)
-    sent, received = at(usage, "prompt_tokens"), at(usage, "completion_tokens")
     if at(output, "usage") is not None:
-        sent = received = None  # the response says it
+        usage = None  # the response says it
     yield {
         **whole_of(output, row.get("exception")),
         **of_request(inputs),
         "case_id": row.get("id"),
-        **token_cells(sent, received),
+        **token_cells(usage),
         **time_cells(row.get("started_at"), row.get("ended_at")),
         **conversation_of(first(row.get("thread_id"), row.get("trace_id"))),
     }
@@ -360,7 +336,7 @@ def responses(row: Row, log: Log) -> Iterator[Cells]:
     params = {k: row[k] for k in PARAMS if row.get(k) is not None}
     yield {
         "response": row,
-        "request": request_of(tools_of(row.get("tools"), "tools"), params),
+        "request": request_of(row.get("tools"), params),
         "model": row.get("model"),
         "created": row.get("created_at"),
         **conversation_of(at(row, "conversation", "id")),

@@ -111,17 +111,22 @@ def asked_of(messages: Any) -> list[Cells] | None:
     for x in items_of(messages):
         if not isinstance(x, Mapping):
             return None
-        role = role_of(x.get("role") or x.get("from"))
-        message: Cells = {"role": role, "content": x.get("content", x.get("value"))}
-        if x.get("tool_calls"):
-            made = Message()
-            made.take_calls(x["tool_calls"])
-            message["tool_calls"] = made.calls
-        for name in ("tool_call_id", "name"):
-            if isinstance(x.get(name), str):
-                message[name] = x[name]
-        asked.append(message)
+        made = Message()
+        made.take_calls(x.get("tool_calls"))
+        content = x.get("content", x.get("value"))
+        asked.append(asked_message(x.get("role") or x.get("from"), content, made, x))
     return asked or None
+
+
+def asked_message(role: Any, content: Any, made: Message, names: Any = None) -> Cells:
+    # A message before the answer. made: its calls. names: what has the ids of calls and tools.
+    message: Cells = {"role": role_of(role), "content": content}
+    if made.calls:
+        message["tool_calls"] = made.calls
+    for name in ("tool_call_id", "name"):
+        if isinstance(at(names, name), str):
+            message[name] = at(names, name)
+    return message
 
 
 def question_of(asked: Any) -> Cells:
@@ -134,13 +139,13 @@ def question_of(asked: Any) -> Cells:
     return {} if not asked else {"input": write_canonical(asked)}
 
 
-def tools_of(x: Any, key: str) -> list[Any] | None:
+def tools_of(x: Any) -> list[Any] | None:
     # Definitions of functions, in any provider's form; what a provider runs itself has none.
     if x is None or x in ("", "null"):
         return None
     value = value_of(x)
     if isinstance(value, str):
-        raise Damaged(key, "the tools are no JSON", x[:120])
+        raise Damaged("tools", "the tools are no JSON", x[:120])
     tools: list[Any] = []
     for tool in [value] if isinstance(value, Mapping) and "name" in value else items_of(value):
         tool = value_of(tool)
@@ -164,8 +169,8 @@ def request_of(tools: Any, params: Any = None, **more: Any) -> Cells | None:
     # A request that offered tools, to which the server was to answer by calls.
     body = dict(params) if isinstance(params, Mapping) else {}
     body.update({name: value for name, value in more.items() if value is not None})
-    if tools:
-        body["tools"] = tools
+    if offered := tools_of(tools):
+        body["tools"] = offered
     return body or None
 
 
@@ -201,8 +206,25 @@ def count_of(x: Any) -> int | None:
     return int(x) if isinstance(x, (int, float)) and not isinstance(x, bool) and x >= 0 else None
 
 
-def token_cells(sent: Any, received: Any) -> Cells:
-    return {"prompt_tokens": count_of(sent), "completion_tokens": count_of(received)}
+# The words of those who count tokens, in order of trust.
+_SENT = ("input", "promptTokens", "input_tokens", "prompt_tokens", "prompt")
+_RECEIVED = ("output", "completionTokens", "output_tokens", "completion_tokens", "completion")
+
+
+def token_cells(*usages: Any) -> Cells:
+    # Of the first of these objects and words that has a count.
+    return {
+        "prompt_tokens": _counted(usages, _SENT),
+        "completion_tokens": _counted(usages, _RECEIVED),
+    }
+
+
+def _counted(usages: Iterable[Any], words: Iterable[str]) -> int | None:
+    for usage in usages:
+        for word in words:
+            if (count := count_of(at(usage, word))) is not None:
+                return count
+    return None
 
 
 def number_of(x: Any) -> float | None:
@@ -234,6 +256,10 @@ def turns(messages: list[Any], id: Any, line_name: str) -> Iterator[tuple[Cells,
         yield cells, messages[place]
 
 
+def failed(message: Any, kind: Any = "other") -> Cells:
+    return {"error": str(kind), "error_message": str(message or "")}
+
+
 def whole_of(response: Any, error: Any = None) -> Cells:
     # An answer that was kept whole, or what came in its place.
     response = value_of(response)
@@ -250,7 +276,7 @@ def of_request(request: Any, **more: Any) -> Cells:
     # Messages, tools and parameters of a request's body.
     body = mapping_of(request)
     params = {k: v for k, v in body.items() if k not in ("messages", "input", "prompt", "tools")}
-    tools = tools_of(first(body.get("tools"), body.get("functions")), "tools")
+    tools = first(body.get("tools"), body.get("functions"))
     return {
         **question_of(first(body.get("messages"), body.get("input"), body.get("prompt"))),
         "request": request_of(tools, params, **more),

@@ -6,22 +6,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..sources import is_response
-from .attributes import at, attributes_of, items_of, value_of
+from .attributes import at, attributes_of, items_of, pick, value_of
 from .parts import (
     PARAMS,
     Message,
     answer_of,
+    asked_message,
     conversation_of,
+    failed,
     first,
     message_of,
     number_of,
     question_of,
     request_of,
-    role_of,
     text_of,
     time_cells,
     token_cells,
-    tools_of,
 )
 from .shape import Cells, Damaged, Log, Row, shape
 
@@ -127,20 +127,22 @@ def _inference(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
         value_of(at(tool, "tool", "json_schema") or at(tool, "json_schema"))
         for tool in items_of(at(llm, "tools"))
     ]
-    asked = [
-        _openinference_asked(at(x, "message") or x) for x in items_of(at(llm, "input_messages"))
-    ]
+    asked = []
+    for item in items_of(at(llm, "input_messages")):
+        x = at(item, "message") or item
+        made = _openinference_message(x)
+        asked.append(asked_message(at(x, "role"), made.text, made, x))
     params = value_of(at(llm, "invocation_parameters"))
     params = params if isinstance(params, Mapping) else body
     yield {
         **answer,
         **(question_of(asked or body.get("messages") or (None if body else sent))),
         "request": request_of(
-            tools_of(tools or params.get("tools") or body.get("tools"), "tools"),
+            tools or params.get("tools") or body.get("tools"),
             {k: params[k] for k in PARAMS if k in params},
         ),
         "model": first(at(llm, "model_name"), body.get("model")),
-        **token_cells(at(llm, "token_count", "prompt"), at(llm, "token_count", "completion")),
+        **token_cells(at(llm, "token_count")),
         "cost": number_of(at(llm, "cost", "total")),
         **_of_span(span, at(attributes, "session", "id")),
     }
@@ -155,17 +157,6 @@ def _openinference_message(x: Any) -> Message:
             at(inner, "function", "name"), at(inner, "function", "arguments"), at(inner, "id")
         )
     return made
-
-
-def _openinference_asked(x: Any) -> Cells:
-    made = _openinference_message(x)
-    message: Cells = {"role": role_of(at(x, "role")), "content": made.text}
-    if made.calls:
-        message["tool_calls"] = made.calls
-    for name in ("tool_call_id", "name"):
-        if isinstance(at(x, name), str):
-            message[name] = at(x, name)
-    return message
 
 
 @shape(
@@ -185,7 +176,7 @@ def _genai(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
     # The contents stand on the span, or on its events.
     chosen = []
     for event in items_of(span.get("events")):
-        name = str(first(at(event, "name"), at(event, "event_name"), ""))
+        name = str(pick(event, "name", "event_name") or "")
         of_event = attributes_of(event) if isinstance(event, Mapping) else {}
         if name == "gen_ai.choice":
             chosen.append(value_of(at(event, "body")) or of_event)
@@ -230,19 +221,13 @@ def _genai(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
     ]
     if instructions and asked and asked[0]["role"] != "system":
         asked.insert(0, {"role": "system", "content": text_of(instructions)})
-    usage = at(genai, "usage")
     params = {k: at(genai, "request", k) for k in PARAMS if at(genai, "request", k) is not None}
     yield {
         **answer,
         **question_of(asked),
-        "request": request_of(
-            tools_of(at(genai, "tool", "definitions") or functions, "tools"), params
-        ),
+        "request": request_of(at(genai, "tool", "definitions") or functions, params),
         "model": first(at(genai, "response", "model"), at(genai, "request", "model")),
-        **token_cells(
-            first(at(usage, "input_tokens"), at(usage, "prompt_tokens")),
-            first(at(usage, "output_tokens"), at(usage, "completion_tokens")),
-        ),
+        **token_cells(at(genai, "usage")),
         **_of_span(span, at(genai, "conversation", "id"), at(genai, "response", "id")),
     }
 
@@ -265,9 +250,7 @@ def _genai_message(x: Any) -> Message:
 
 def _genai_asked(x: Any) -> Cells:
     made = _genai_message(x)
-    message: Cells = {"role": role_of(at(x, "role")), "content": made.text}
-    if made.calls:
-        message["tool_calls"] = made.calls
+    message = asked_message(at(x, "role"), made.text, made)
     for part in items_of(at(x, "parts")):
         if at(part, "type") == "tool_call_response":
             result = first(at(part, "response"), at(part, "result"))
@@ -276,32 +259,25 @@ def _genai_asked(x: Any) -> Cells:
 
 
 def _error_of_span(span: Row, kind: Any = None) -> Cells | None:
-    code = first(
-        at(span, "status", "status_code"), at(span, "status", "code"), span.get("status_code")
-    )
+    code = pick(span, "status.status_code", "status.code", "status_code")
     if kind is None and str(code).upper() not in ("ERROR", "STATUS_CODE_ERROR", "2"):
         return None
-    message = first(
-        at(span, "status", "description"), at(span, "status", "message"),
-        span.get("status_message"),
-    )  # fmt: skip
-    return {"error": str(kind or "other"), "error_message": str(message or kind or "")}
+    message = pick(span, "status.description", "status.message", "status_message")
+    return failed(message or kind, kind or "other")
 
 
 def _of_span(span: Row, conversation: Any = None, id: Any = None) -> Cells:
-    context = span.get("context")
+    # A frame has the members of the context as columns of a dotted name.
+    own, trace = span.get("context.span_id"), span.get("context.trace_id")
     return {
-        "case_id": first(
-            span.get("spanId"), span.get("span_id"), span.get("context.span_id"),
-            at(context, "span_id"), span.get("id"), id,
-        ),
+        "case_id": first(pick(span, "spanId", "span_id"), own, pick(span, "context.span_id", "id"),
+                         id),
         **time_cells(
-            first(span.get("startTimeUnixNano"), span.get("start_time"), span.get("startTime"),
-                   span.get("timeUnixNano"), span.get("timestamp")),
-            first(span.get("endTimeUnixNano"), span.get("end_time"), span.get("endTime")),
+            pick(span, "startTimeUnixNano", "start_time", "startTime", "timeUnixNano", "timestamp"),
+            pick(span, "endTimeUnixNano", "end_time", "endTime"),
         ),
         **conversation_of(
-            first(conversation, span.get("traceId"), span.get("trace_id"),
-                   span.get("context.trace_id"), at(context, "trace_id"))
+            first(conversation, pick(span, "traceId", "trace_id"), trace,
+                  pick(span, "context.trace_id"))
         ),
     }  # fmt: skip
