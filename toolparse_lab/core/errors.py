@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from .values.printable import printable_lines
 
@@ -73,6 +73,15 @@ def near(name: object, names: Iterable[object], most: int = 3, cutoff: float = 0
     alike = [difflib.SequenceMatcher(None, name, other).ratio() for other in nearest]
     nearest = [other for other, a in zip(nearest, alike, strict=True) if a > max(alike) - _MARGIN]
     return f"did you mean {' or '.join(nearest)}?" if nearest else None
+
+
+class Details(TypedDict, total=False):
+    """What an error says besides its message."""
+
+    got: object
+    expected: object
+    hint: str | None
+    code: str | None
 
 
 class ToolparseError(Exception):
@@ -235,17 +244,9 @@ class BadSpec(UsageError):
 
     code = "bad-spec"
 
-    def __init__(
-        self,
-        field: str,
-        message: str,
-        *,
-        got: object = None,
-        expected: object = None,
-        hint: str | None = None,
-    ) -> None:
+    def __init__(self, field: str, message: str, **details: Unpack[Details]) -> None:
         self.field = field
-        super().__init__(f"{field}: {message}", got=got, expected=expected, hint=hint)
+        super().__init__(f"{field}: {message}", **details)
 
 
 class UnreadableTemplate(UsageError):
@@ -262,14 +263,12 @@ class UnreadableTemplate(UsageError):
         self,
         message: str,
         *,
-        got: object = None,
-        expected: object = None,
-        hint: str | None = None,
         probe: str | None = None,
         text: str = "",
+        **details: Unpack[Details],
     ) -> None:
         self.probe, self.text = probe, text
-        super().__init__(message, got=got, expected=expected, hint=hint)
+        super().__init__(message, **details)
 
 
 class BadCase(UsageError):
@@ -297,24 +296,18 @@ class BadCase(UsageError):
         line: int | None = None,
         column: str | None = None,
         unit: str = "line",
-        got: object = None,
-        expected: object = None,
-        hint: str | None = None,
         rows: tuple[BadCase, ...] = (),
+        **details: Unpack[Details],
     ) -> None:
-        self.source = source
-        self.line = line
+        self.source, self.line, self.column, self.unit = source, line, column, unit
         self.rows = rows
-        self.column = column
-        self.unit = unit
         # `unit` is a word for people: "line 3", "row 3".
         where = [source or "cases"]
         if line is not None:
             where.append(f"{unit} {line}")
         if column is not None:
             where.append(f"column {column}")
-
-        super().__init__(f"{', '.join(where)}: {message}", got=got, expected=expected, hint=hint)
+        super().__init__(f"{', '.join(where)}: {message}", **details)
 
 
 class BadPlan(UsageError):
@@ -348,14 +341,11 @@ class BadTaskPlan(UsageError):
         self,
         message: str,
         *,
-        got: object = None,
-        expected: object = None,
-        hint: str | None = None,
-        code: str | None = None,
         kind: Literal["no_plan", "bad_step", "unknown_tool"] = "bad_step",
+        **details: Unpack[Details],
     ) -> None:
         self.kind: Literal["no_plan", "bad_step", "unknown_tool"] = kind
-        super().__init__(message, got=got, expected=expected, hint=hint, code=code)
+        super().__init__(message, **details)
 
 
 class BadSettings(UsageError):
@@ -576,7 +566,6 @@ class RJSONParseError(ToolparseError, ValueError):
     """
 
     code = "rjson-parse"
-
     exit_code = 2
 
     def __init__(
@@ -589,11 +578,8 @@ class RJSONParseError(ToolparseError, ValueError):
         warnings: tuple[dict[str, Any], ...] = (),
         obj: Any = None,
     ) -> None:
-        self.position = position
-        self.line = line
-        self.column = column
-        self.warnings = warnings
-        self.obj = obj
+        self.position, self.line, self.column = position, line, column
+        self.warnings, self.obj = warnings, obj
         super().__init__(message)
 
 
@@ -642,9 +628,7 @@ class RXMLParseError(RXMLError):
         line: int | None = None,
         column: int | None = None,
     ) -> None:
-        self.position = position
-        self.line = line
-        self.column = column
+        self.position, self.line, self.column = position, line, column
         super().__init__(message, cause=cause)
 
 
