@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ...core.values import Value, same
+from ...core.values import Value, nodes, same
 from .kinds import LEAVES, is_type
 from .view import View
 
@@ -54,17 +54,10 @@ class Budget:
 def size_of(value: Value) -> int:
     """Return the size of a value: its nodes, with a node for every eight characters of text."""
     size = 0
-    todo = [value]
-    while todo and size < _MOST_NODES:
-        node = todo.pop()
-        size += 1
-        if isinstance(node, dict):
-            todo.extend(node.values())
-        elif isinstance(node, list):
-            todo.extend(node)
-        elif isinstance(node, str):
-            size += len(node) // _CHARACTERS_A_NODE
-
+    for node in nodes(value):
+        size += 1 + (len(node) // _CHARACTERS_A_NODE if isinstance(node, str) else 0)
+        if size >= _MOST_NODES:
+            break
     return size
 
 
