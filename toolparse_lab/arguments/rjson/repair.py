@@ -280,12 +280,15 @@ class _Search:
         return end
 
     def _value_or_prose(self, pos: int) -> int:
-        damage = self._damage
+        damage, text = self._damage, self._text
         mark = len(damage.edits)
         try:
             end = self._value(pos)
         except Refusal:
-            start = self._next_start(pos + 1) if self._may_be_prose(pos) else -1
+            self._tries += 1
+            may_be_prose = self._prose and self._tries <= _MAX_TRIES and text[pos] in "{["
+            may_be_prose = may_be_prose and not _JSON_HEAD.match(text[pos : pos + _HEAD_SIZE])
+            start = self._next_start(pos + 1) if may_be_prose else -1
             if start < 0:
                 raise
         else:
@@ -296,15 +299,6 @@ class _Search:
         damage.clean.forget(pos)
         damage.edit(pos, start, "", "rjson.prose")
         return start
-
-    def _may_be_prose(self, pos: int) -> bool:
-        self._tries += 1
-        if not self._prose or self._tries > _MAX_TRIES:
-            return False
-        if _JSON_HEAD.match(self._text[pos : pos + _HEAD_SIZE]):
-            return False
-
-        return self._text[pos] in "{["
 
     def _value(self, pos: int) -> int:
         damage, text = self._damage, self._text
