@@ -153,20 +153,6 @@ class Walk(Record):
         was_no_switch_at = self._no_switch_at
         if not view.only_boolean:
             self._no_switch_at = path
-        try_results = self._try_branches(value, view, path, depth)
-        self._in_union, self._no_switch_at = was_in_union, was_no_switch_at
-
-        # Two branches that give different values are two readings of one text.
-        if not try_results or (self.safe and len(try_results) > 1):
-            return value
-
-        new, steps = try_results[0]
-        self.steps.extend(steps)
-        return new
-
-    def _try_branches(
-        self, value: Value, view: View, path: str, depth: int
-    ) -> list[tuple[Value, list[Step]]]:
         mark = len(self.steps)
         results: list[tuple[Value, list[Step]]] = []
         for branch in view.any_of:
@@ -176,11 +162,18 @@ class Walk(Record):
             if not self.holds(branch, new):
                 continue
             if not steps:
-                return []
+                results = []
+                break
             if not any(same(new, other) for other, _ in results):
                 results.append((new, steps))
+        self._in_union, self._no_switch_at = was_in_union, was_no_switch_at
 
-        return results
+        # Two branches that give different values are two readings of one text.
+        if not results or (self.safe and len(results) > 1):
+            return value
+        new, steps = results[0]
+        self.steps.extend(steps)
+        return new
 
     def holds(self, branch: View, value: Value) -> bool:
         """Return True if a branch holds for a value."""
@@ -248,19 +241,14 @@ class Walk(Record):
             new = object_from_text(self, value, path)
             return value if new is value else self.mapping(new, view, path, depth)
         if name == "array":
-            new = self._array_from_text(value, view, path, depth)
+            new = list_from_json(self, value, path)
+            if new is value and self.safe:
+                new = self._single_item(value, view, path, depth)
+            elif new is value:
+                new = list_from_separated_text(self, value, view, path)
             return value if new is value else self.sequence(new, view, path, depth)
 
         return value
-
-    def _array_from_text(self, value: str, view: View, path: str, depth: int) -> Value:
-        new = list_from_json(self, value, path)
-        if new is not value:
-            return new
-        if self.safe:
-            return self._single_item(value, view, path, depth)
-
-        return list_from_separated_text(self, value, view, path)
 
     def _single_item(self, value: str, view: View, path: str, depth: int) -> Value:
         # `safe` never splits a text, because a comma may belong to it.
