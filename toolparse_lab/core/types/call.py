@@ -26,6 +26,7 @@ from .spans import (
     origins_out,
     problem_in,
     problem_out,
+    settle_late,
     span_in,
     span_out,
     step_in,
@@ -489,25 +490,16 @@ class LateAccount(partial[tuple[str, tuple[Step, ...], OriginTable]]):
     __slots__ = ()
 
 
-def _late(name: str) -> property:
-    slot = ToolCall.__dict__[name]
-
-    def get(call: ToolCall) -> Any:
-        value = slot.__get__(call)
-        if type(value) is LateAccount:
-            for own, part in zip(_ACCOUNT_SLOTS, value(), strict=True):
-                own.__set__(call, part)
-            value = slot.__get__(call)
-        return value
-
-    return property(get, slot.__set__)
+_ACCOUNT = [ToolCall.__dict__[name] for name in ("source_json", "steps", "origins")]
 
 
-# The slots stay, and are read through these.
-_ACCOUNT = ("source_json", "steps", "origins")
-_ACCOUNT_SLOTS = [ToolCall.__dict__[name] for name in _ACCOUNT]
-for _name in _ACCOUNT:
-    setattr(ToolCall, _name, _late(_name))
+def _settle(call: ToolCall, account: LateAccount) -> None:
+    for slot, part in zip(_ACCOUNT, account(), strict=True):
+        slot.__set__(call, part)
+
+
+for _name in ("source_json", "steps", "origins"):
+    settle_late(ToolCall, _name, LateAccount, _settle)
 
 
 def make_late_call(

@@ -279,10 +279,7 @@ class ParseResult:
         return tuple(step for call in self.calls for step in (*call.repair_steps, *call.steps))
 
     def with_tokens(self, tokens: Tokens | None) -> ParseResult:
-        """Return the result with the tokens of its text.
-
-        Its calls know them too.
-        """
+        """Return the result with the tokens of its text. Its calls know them too."""
         if tokens is None:
             return self
         calls = tuple(

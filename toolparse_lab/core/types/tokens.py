@@ -285,7 +285,9 @@ def label_tokens(
         for call in calls
         for edit in call.edits
         # What was put in is missing after the token before it.
-        for token in tokens.at(edit.span if len(edit.span) else _before(edit.span.start))
+        for token in tokens.at(
+            edit.span or Span(max(edit.span.start - 1, 0), max(edit.span.start, 1))
+        )
     }
     return tuple(
         TokenLabel(token, *thing, token.index in repaired)
@@ -306,10 +308,6 @@ def leaves_of(origins: Mapping[str, Any]) -> list[tuple[str, Span]]:
     """Return path and span of each argument that contains no other: texts, numbers, empty lists."""
     inner = {path.rpartition("/")[0] for path in origins}
     return [(path, o.span) for path, o in origins.items() if path and path not in inner]
-
-
-def _before(at: int) -> Span:
-    return Span(max(at - 1, 0), max(at, 1))
 
 
 def _starts_of_characters(text: str) -> list[int]:
