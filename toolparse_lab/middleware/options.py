@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..core.errors import BadOptions, near
+from ..core.errors import BadOptions
 from ..core.types import DEFAULT_OPTIONS, ParseOptions
 from ..formats.base import Protocol
 from ..formats.json.call import JsonCall
@@ -150,12 +150,7 @@ def take_request_options(
         named = {_UPPER.sub("_", str(key)).lower(): value for key, value in member.items()}
         for name in named:
             if name not in _NAMES and name not in _STATE:
-                raise BadOptions(
-                    "unknown option of a request",
-                    got=name,
-                    expected=", ".join(_NAMES),
-                    hint=near(name, _NAMES),
-                )
+                raise BadOptions.unknown("unknown option of a request", name, _NAMES)
         values |= {k: v for k, v in named.items() if v is not None and k not in _STATE}
     if not values:
         return rest, None

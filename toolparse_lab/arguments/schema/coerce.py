@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ...core.errors import UnknownName, near
+from ...core.errors import UnknownName
 from ...core.types import JsonSchema, Policy, Problem, Step
 from ...core.types.spans import maker_of
 from ...core.values import Value, escape_token, number, read_plain, write_canonical
@@ -77,12 +77,8 @@ def coerce(
     {'a': 1}
     """
     if policy not in POLICIES:
-        raise UnknownName(
-            "no coercion policy of this name",
-            got=policy,
-            expected=", ".join(POLICIES),
-            hint=near(policy, POLICIES),
-            code="unknown-rule",
+        raise UnknownName.unknown(
+            "no coercion policy of this name", policy, POLICIES, code="unknown-rule"
         )
     if policy == "none":
         return Coerced(value, ())

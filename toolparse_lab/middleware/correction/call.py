@@ -213,12 +213,6 @@ class Correction:
         edits: taken at the named fields.
         collateral: made elsewhere and left out.
         steps: of layer 2 on the corrected call.
-
-    >>> from toolparse_lab.middleware.correction import run_call
-    >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
-    >>> call = run_call(tool, {"n": "many"}, lambda n: n + 1, correct=lambda context: {"n": 7})
-    >>> call.corrections[0].status, call.corrections[0].edits[0].path
-    ('applied', '/n')
     """
 
     number: int
@@ -251,6 +245,8 @@ class CorrectedCall:
     >>> call = run_call(tool, {"n": "many"}, lambda n: n + 1, correct=lambda context: {"n": 7})
     >>> call.stop, call.value, call.model_calls
     ('accepted', 8, 1)
+    >>> call.corrections[0].status, call.corrections[0].edits[0].path
+    ('applied', '/n')
     """
 
     tool: ToolSpec

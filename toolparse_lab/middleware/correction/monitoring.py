@@ -52,10 +52,7 @@ THRESHOLDS = (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A threshold, and the count that it is compared with.
-
-    `rate` is NaN out of nothing.
-    """
+    """A threshold, and the count that it is compared with. `rate` is NaN out of nothing."""
 
     threshold: Threshold
     count: int
