@@ -157,36 +157,3 @@ def _tool_name(choice: Mapping[str, Any]) -> str | None:
         if isinstance(name, str) and name:
             return name
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A request's tools and tool choice, read.
-
-    for_model: the tools as the model is told of them. tools: the same with the schemas to read
-    arguments by. provider: those that only the provider can run. active: there are tools that may
-    be called. forced: one must be.
-    """
-
-    for_model: tuple[ToolSpec, ...]
-    tools: tuple[ToolSpec, ...]
-    provider: tuple[Mapping[str, Any], ...]
-    choice: Choice
-    active: bool
-    forced: bool
-
-
-def read_offer(
-    tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, *, supports_none: bool
-) -> Offer:
-    """Return the tools and the choice of a request.
-
-    schemas: name of a tool -> the schema to read its arguments by, None for those of the tools.
-    Raises what `read_tools`, `with_schemas` and `read_choice` do.
-    """
-    offered = read_tools(tools)
-    read_by = with_schemas(offered.tools, schemas)
-    choice = read_choice(tool_choice, offered, supports_none=supports_none)
-    # With 'none' the model is told of no tool, and its text is not parsed.
-    active = bool(offered.tools) and choice.kind != "none"
-    return Offer(offered.tools, read_by, offered.provider, choice, active, active and choice.forced)
