@@ -85,7 +85,7 @@ class Damage:
 
     closed: the text is known to be whole, so that missing brackets may be added at its end.
     numbers_end: a number at the very end is known to be whole too. clean: the containers that
-    held no damage, with their values. All `find_` methods raise Refusal.
+    held no damage, with their values. `find_value` raises Refusal.
     """
 
     def __init__(self, text: str, *, closed: bool, numbers_end: bool, max_depth: int) -> None:
@@ -99,15 +99,13 @@ class Damage:
         self._stack: list[str] = []  # the brackets that are open
         self._comma = -1  # the comma just passed, while nothing followed it
 
-    def find_value(self, pos: int) -> int:
-        """Return the offset after the value that begins at or after `pos`."""
-        self._stack = []
-        return self._walk(pos, _VALUE)
+    def find_value(self, pos: int, *, members: bool = False) -> int:
+        """Return the offset after the value that begins at or after `pos`.
 
-    def find_members(self, pos: int) -> int:
-        """Return the offset after the members of an object whose opening brace is missing."""
-        self._stack = ["{"]
-        return self._walk(pos, _MEMBER)
+        members: after the members of an object whose opening brace is missing.
+        """
+        self._stack = ["{"] if members else []
+        return self._walk(pos, _MEMBER if members else _VALUE)
 
     def edit(self, start: int, end: int, text: str, rule: str) -> None:
         self.edits.append(Edit(Span(start, end), text, rule))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import islice
 
 from ...core.types import Edit, Span
 from ...core.types.spans import make_edit
@@ -415,14 +416,9 @@ class _TextEnds:
     def of(self, pos: int, is_key: bool, top: str) -> list[End]:
         key = (pos, is_key, top)
         if key not in self._known:
-            ends: list[End] = []
             other = _BEHIND_KEY if is_key else _BEHIND_OTHER.get(top, _NEVER)
             none = _BEHIND_KEY if is_key else _BEHIND_NONE.get(top, _NEVER)
-            for end in self._find(pos, other, none):
-                ends.append(end)
-                if len(ends) >= _MAX_ENDS:
-                    break
-            self._known[key] = ends
+            self._known[key] = list(islice(self._find(pos, other, none), _MAX_ENDS))
         return self._known[key]
 
     def _find(

@@ -140,11 +140,8 @@ def _load_without_doubles(
     text: str, edits: list[Edit], edited: str
 ) -> tuple[list[Value], list[Edit]]:
     edit_map = EditMap(edits)
-    drops: list[Edit] = []
-    for double in _outer_doubles(edited):
-        span = Span(*edit_map.raw_span(double.start, double.end))
-        drops.append(Edit(span, "", "rjson.equal-duplicate-key"))
-
+    spans = (Span(*edit_map.raw_span(d.start, d.end)) for d in _outer_doubles(edited))
+    drops = [Edit(span, "", "rjson.equal-duplicate-key") for span in spans]
     merged = _with_drops(edits, drops)
     try:
         return read_sequence(apply_edits(text, merged)), merged
@@ -302,12 +299,10 @@ class _Search:
 
     def _value(self, pos: int) -> int:
         damage, text = self._damage, self._text
-        if text[pos] in "\"'" and _HEADLESS.match(text, pos):
+        headless = text[pos] in "\"'" and _HEADLESS.match(text, pos) is not None
+        if headless:
             damage.edit(pos, pos, "{", "rjson.missing-opener")
-            end = damage.find_members(pos)
-        else:
-            end = damage.find_value(pos)
-
+        end = damage.find_value(pos, members=headless)
         self._count += 1
         return end
 

@@ -247,17 +247,21 @@ def from_untyped_text(record: Record, value: str, path: str) -> Value:
     return value
 
 
-def object_from_text(record: Record, value: str, path: str) -> Value:
-    """Return an object out of JSON text that begins like one, strictly or after repair."""
+def container_from_text(record: Record, value: str, path: str, *, array: bool) -> Value:
+    """Return an object out of JSON text that begins like one, strictly or after repair.
+
+    array: or a list, of which an object becomes the only item.
+    """
     text = value.strip(SPACE)
-    if text[:1] != "{":
+    if text[:1] != "{" and not (array and text[:1] == "["):
         return value
 
     parsed = json_of(text, record.safe)
-    if not isinstance(parsed, dict):
+    if not isinstance(parsed, (dict, list) if array else dict):
         return value
-
-    return record.note("coerce.json-from-string", path, value, parsed)
+    record.note("coerce.json-from-string", path, value, parsed)
+    is_item = array and isinstance(parsed, dict)
+    return record.note("coerce.wrap-array", path, parsed, [parsed]) if is_item else parsed
 
 
 def json_of(text: str, whole: bool) -> Value:
@@ -323,11 +327,9 @@ def to_enum(record: Record, value: Value, view: View, path: str) -> Value:
 
 def _enum_from_text(record: Record, value: str, members: tuple[Value, ...], path: str) -> Value:
     text = value.strip(SPACE)
-    if text != value and is_member(text, members):
-        return record.note("coerce.trim", path, value, text)
-    inner = _unquoted(text)
-    if inner != value and is_member(inner, members):
-        return record.note("coerce.unquote", path, value, inner)
+    for rule, inner in (("coerce.trim", text), ("coerce.unquote", _unquoted(text))):
+        if inner != value and is_member(inner, members):
+            return record.note(rule, path, value, inner)
 
     # Two members that could be meant, such as 5 and 5.0, are no answer.
     named = [m for m in members if not isinstance(m, str) and _names_member(text, m)]
@@ -358,13 +360,9 @@ def _names_member(text: str, member: Value) -> bool:
 
 
 def _unquoted(text: str) -> str:
-    if len(text) < 2:
-        return text
-
     for opener, closer in _QUOTES:
-        if text[0] == opener and text[-1] == closer:
+        if len(text) > 1 and text[0] == opener and text[-1] == closer:
             return text[1:-1].strip(SPACE)
-
     return text
 
 
