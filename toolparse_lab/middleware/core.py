@@ -366,7 +366,7 @@ class ToolCallMiddleware:
     ) -> Prepared:
         offered = read_tools(tools)
         read_by = with_schemas(offered.tools, schemas)
-        choice = read_choice(tool_choice, offered, supports_none=self.ways.supports_none)
+        choice = read_choice(tool_choice, offered, supports_none=not self.ways.seed)
         # With 'none' the model is told of no tool, and its text is not parsed.
         active = bool(offered.tools) and choice.kind != "none"
         by_name = {t.name: t for t in offered.tools}
@@ -395,7 +395,7 @@ class ToolCallMiddleware:
         # By the user's function, as the oldest version did, or by the protocol.
         if callable(self.result_format):
             return self.result_format(result)
-        like_seed = self.result_format == "seed" or self.ways.seed_results
+        like_seed = self.result_format == "seed" or self.ways.seed
         compat: Literal["seed"] | None = "seed" if like_seed else None
         if isinstance(self.protocol, Protocol):
             return self.protocol.format_tool_response(result, compat=compat)

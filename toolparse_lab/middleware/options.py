@@ -27,17 +27,14 @@ class Ways:
     """How a middleware reads and writes.
 
     batch, stream, choice: options for whole answers, streams and forced ones.
-    seed_choice: a forced answer is strict JSON, or a call of `unknown`.
-    seed_results: results are `{toolName, result}`.
-    supports_none: `tool_choice="none"` is no error.
+    seed: a forced answer is strict JSON, or a call of `unknown`; results are `{toolName, result}`;
+    `tool_choice="none"` is an error.
     """
 
     batch: ParseOptions
     stream: ParseOptions
     choice: ParseOptions
-    seed_choice: bool = False
-    seed_results: bool = False
-    supports_none: bool = True
+    seed: bool = False
 
     def with_options(self, options: Mapping[str, Any]) -> Ways:
         """Return the same ways with other options of the parser.
@@ -90,9 +87,7 @@ def ways_of(compat: Any, options: ParseOptions | Mapping[str, Any] | None, proto
         batch=ParseOptions.of({**batch, **chosen}),
         stream=ParseOptions.of({**stream, **chosen}),
         choice=ParseOptions.of({**uncoerced, **chosen}),
-        seed_choice=True,
-        seed_results=True,
-        supports_none=False,
+        seed=True,
     )
 
 

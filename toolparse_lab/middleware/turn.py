@@ -149,7 +149,7 @@ class AnswerReading:
         cut, ways = was_cut(finish_reason), self.ways
         if turn.formatted:
             result = parse_formatted(text, self.protocol, turn.tools, ways.choice, cut=cut)
-        elif ways.seed_choice:
+        elif ways.seed:
             result = parse_like_seed(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
         else:
             result = parse_forced(
