@@ -276,10 +276,7 @@ class BadCase(UsageError):
 
 
 class BadPlan(UsageError):
-    """Raised when an experiment cannot be planned.
-
-    For example without cases or models, or for a factor of a wrong name.
-    """
+    """Raised when an experiment cannot be planned: no cases, no models, an unknown factor."""
 
     code = "bad-plan"
 
@@ -314,10 +311,7 @@ class BadTaskPlan(UsageError):
 
 
 class BadSettings(UsageError):
-    """Raised for an unusable configuration.
-
-    For example an unknown key, an impossible value, a credential in a file.
-    """
+    """Raised for settings with an unknown key, an impossible value or a credential in a file."""
 
     code = "bad-settings"
 
@@ -434,19 +428,13 @@ class StoreError(IncompleteError):
 
 
 class StoreLost(StoreError):
-    """The store's file was deleted or replaced while it was open.
-
-    The message says where its answers are.
-    """
+    """The store's file was deleted or replaced while open. The message says where answers are."""
 
     code = "store-lost"
 
 
 class ProviderError(IncompleteError):
-    """A provider failed.
-
-    `kind` is its class in the vocabulary of the `error` column. The message is redacted.
-    """
+    """A provider failed. `kind`: as in the column `error`. The message is redacted."""
 
     code = "provider"
 
@@ -467,7 +455,7 @@ class ResponseFormatRejected(ProviderError):
 
 
 class CorrectionFailed(IncompleteError):
-    """Raised for a correction of a call that has no arguments. With its cost all the same."""
+    """Raised for a correction of a call that has no arguments; it has its cost all the same."""
 
     code = "correction-failed"
     tokens: int = 0

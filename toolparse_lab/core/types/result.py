@@ -182,12 +182,9 @@ class ParseResult:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of the calls, `none` without a call.
+        """The worst verdict of the calls, see `ToolCall.verdict`, and `none` without a call.
 
-        See `ToolCall.verdict`.
-
-        From best to worst: clean, repaired (lossless), repaired (lossy), invalid, refused,
-        truncated, echoed. Unlike `ok` it says nothing of the text outside calls.
+        Unlike `ok` it says nothing of the text outside calls.
         """
         return verdict_of_calls(self.calls)
 
@@ -308,9 +305,7 @@ class ParseResult:
         return label_tokens(self.tokens, self.segments, self.calls)
 
     def why(self) -> str:
-        """Return one sentence a call: its verdict, the outcome and why.
-
-        Without a call, why there is none.
+        """Return one sentence a call: its verdict, the outcome and why. Without one, why not.
 
         Of an answer read by 'auto' a first sentence names the formats that matched.
 

@@ -158,9 +158,7 @@ make_edit = maker_of(Edit)
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of `raw`.
-
-    The segments of a result partition it.
+    """A piece of `raw`, which the segments of a result partition.
 
     `body` is the call's or reasoning's inner text. `closed` is False if the text ended before its
     closer. `escaped`: the text is inside a JSON string, so that its characters in `raw` are
@@ -178,9 +176,7 @@ class Segment:
     escaped: bool = False
 
     def said(self, raw: str) -> str:
-        """Return the text of the segment.
-
-        Its characters in `raw`, or their meaning inside a JSON string.
+        """Return the text: its characters in `raw`, or their meaning inside a JSON string.
 
         Of reasoning it is the inner text, without its tag.
         """

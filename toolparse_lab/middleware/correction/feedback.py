@@ -54,10 +54,6 @@ class Feedback:
         stop_on_repeat: end where a correction brings arguments that were refused already.
         max_tokens, max_cost: of all corrections together, None for no limit.
         backoff: seconds after an attempt.
-
-    >>> from toolparse_lab.middleware.correction import Feedback
-    >>> Feedback(max_attempts=1).max_validation_retries
-    2
     """
 
     enabled: bool = True
