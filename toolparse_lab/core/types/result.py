@@ -264,11 +264,11 @@ class ParseResult:
             )
         readable = {c.segment_index for c in self.calls if c.readable}
         as_text = {c.segment_index for c in self.calls if on_error == "text"} - readable
-        parts: list[str] = []
-        for index, segment in enumerate(self.segments):
-            if segment.kind == "text" or index in as_text:
-                parts.append(segment.said(self.raw))
-        return "".join(parts)
+        return "".join(
+            segment.said(self.raw)
+            for index, segment in enumerate(self.segments)
+            if segment.kind == "text" or index in as_text
+        )
 
     @property
     def trace(self) -> tuple[Step, ...]:

@@ -240,10 +240,10 @@ def decoder_for(text: str, pair: Decoders) -> json.JSONDecoder:
 def _may_have_long_number(text: str) -> bool:
     # So long a run covers a whole stride somewhere, and two looks at each stride are enough.
     stride = INT_DIGITS // 2
-    for start in range(0, len(text), stride):
-        if text[start : start + 16].isdigit() and text[start : start + stride].isdigit():
-            return True
-    return False
+    return any(
+        text[start : start + 16].isdigit() and text[start : start + stride].isdigit()
+        for start in range(0, len(text), stride)
+    )
 
 
 _STRICT = decoders()
