@@ -1,40 +1,13 @@
 """Every exception this package raises on purpose.
 
-::
+- `UsageError`: the caller's input is wrong; exit code 2
+- `SetupError`: something must be installed first; exit code 2
+- `IncompleteError`: the work stopped half way, what was recorded is kept; exit code 3
+- `GateFailed`: a threshold is missed, or an arm became worse; exit code 1
+- `RJSONParseError`, `RXMLError`: text and values that these two dialects cannot handle
 
-    ToolparseError               what was got, what was expected, what to do; `code`: which fault
-    ├── UsageError               the caller's input is wrong; exit code 2
-    │   ├── UnknownProtocol      no protocol of that id
-    │   ├── BadToolSpec          a tool definition that cannot be read
-    │   │   └── NoStrictForm     a schema that a strict mode cannot be told
-    │   ├── BadOptions           an option of a wrong name, type or value
-    │   │   └── UnknownName      no model, rule, run, trial, arm or column of that name
-    │   ├── BadSpec              a protocol's data; names the field
-    │   ├── UnreadableTemplate   a chat template whose calls cannot be read back
-    │   ├── BadCase              a row that cannot be read; names file, line and column
-    │   ├── BadPlan              an experiment that cannot be planned
-    │   ├── BadTaskPlan          steps of a task that cannot be read, or do not fit together
-    │   ├── BadSettings          a file of settings that cannot be used; names file and line
-    │   ├── UnreadableInput      a file or response object that cannot be read
-    │   ├── UnwritableCall       a call this protocol cannot write without changing it
-    │   ├── NoSuchItem           a JSON Pointer or an index with nothing there
-    │   ├── BadMessage           a message of a conversation that cannot be read
-    │   ├── BadToolChoice        a tool choice that cannot be read, or not be honoured
-    │   └── ParserClosed         feed after close
-    ├── SetupError               something must be installed first; exit code 2
-    │   └── MissingExtra         an optional dependency
-    ├── IncompleteError          the work stopped half way, what was recorded is kept; exit code 3
-    │   ├── StoreError           the store cannot be used (full disk, locked, newer version)
-    │   │   └── StoreLost        its file was deleted or replaced while it was open
-    │   ├── ProviderError        a provider failed; carries its class and a redacted message
-    │   │   └── ResponseFormatRejected no response_format here, which a forced choice asks for
-    │   ├── CorrectionFailed     a model's correction of a call cannot be read
-    │   └── MissingRecording     replay was asked for a completion that was never recorded
-    ├── GateFailed               a threshold is missed, or an arm became worse; exit code 1
-    ├── RJSONParseError          relaxed JSON that cannot be read (line, column, warnings, obj)
-    └── RXMLError                a value or a schema that robust XML cannot handle
-        ├── RXMLParseError       XML that cannot be read (line, column)
-        └── RXMLDuplicateStringTagError
+All others are kinds of these, and all are a `ToolparseError`: what was got, what was expected, what
+to do, and `code`, which fault.
 
 Model output never raises any of them from `parse`, `feed` or `close`: there it becomes a Problem of
 the result.
@@ -44,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, Self, TypedDict, Unpack
 
 from .values.printable import printable_lines
 
@@ -73,6 +46,15 @@ def near(name: object, names: Iterable[object], most: int = 3, cutoff: float = 0
     alike = [difflib.SequenceMatcher(None, name, other).ratio() for other in nearest]
     nearest = [other for other, a in zip(nearest, alike, strict=True) if a > max(alike) - _MARGIN]
     return f"did you mean {' or '.join(nearest)}?" if nearest else None
+
+
+class Details(TypedDict, total=False):
+    """What an error says besides its message."""
+
+    got: object
+    expected: object
+    hint: str | None
+    code: str | None
 
 
 class ToolparseError(Exception):
@@ -109,6 +91,13 @@ class ToolparseError(Exception):
             self.code = code
         super().__init__(message)
 
+    @classmethod
+    def unknown(cls, message: str, name: object, names: Iterable[object], **more: Any) -> Self:
+        """Return the error of a name that is none of `names`, with the nearest as its hint."""
+        known = list(names)
+        expected = ", ".join(map(str, known))
+        return cls(message, got=name, expected=expected, hint=near(name, known), **more)
+
     def __str__(self) -> str:
         parts = [self.message]
         if self.got is not None:
@@ -138,15 +127,7 @@ class UsageError(ToolparseError):
 
 
 class UnknownProtocol(UsageError):
-    """Raised by `parse`, `stream` and every place that takes a protocol id.
-
-    >>> import toolparse_lab as tp
-    >>> tp.parse("Hello", "hermse")
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.UnknownProtocol: no protocol of this name
-      got: hermse
-      ...
-    """
+    """Raised by `parse`, `stream` and every place that takes a protocol id."""
 
     code = "unknown-protocol"
 
@@ -235,17 +216,9 @@ class BadSpec(UsageError):
 
     code = "bad-spec"
 
-    def __init__(
-        self,
-        field: str,
-        message: str,
-        *,
-        got: object = None,
-        expected: object = None,
-        hint: str | None = None,
-    ) -> None:
+    def __init__(self, field: str, message: str, **details: Unpack[Details]) -> None:
         self.field = field
-        super().__init__(f"{field}: {message}", got=got, expected=expected, hint=hint)
+        super().__init__(f"{field}: {message}", **details)
 
 
 class UnreadableTemplate(UsageError):
@@ -262,14 +235,12 @@ class UnreadableTemplate(UsageError):
         self,
         message: str,
         *,
-        got: object = None,
-        expected: object = None,
-        hint: str | None = None,
         probe: str | None = None,
         text: str = "",
+        **details: Unpack[Details],
     ) -> None:
         self.probe, self.text = probe, text
-        super().__init__(message, got=got, expected=expected, hint=hint)
+        super().__init__(message, **details)
 
 
 class BadCase(UsageError):
@@ -278,13 +249,6 @@ class BadCase(UsageError):
     `source`, `line` (1-based, `unit` says of what) and `column` say where.
 
     If several rows cannot be read, `rows` holds an error for each of the first of them.
-
-    >>> import toolparse_lab as tp
-    >>> tp.load_cases([{"id": "a"}])
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.BadCase: cases, row 1: the input is neither a text nor messages
-      got: no input
-      ...
     """
 
     code = "bad-case"
@@ -297,31 +261,22 @@ class BadCase(UsageError):
         line: int | None = None,
         column: str | None = None,
         unit: str = "line",
-        got: object = None,
-        expected: object = None,
-        hint: str | None = None,
         rows: tuple[BadCase, ...] = (),
+        **details: Unpack[Details],
     ) -> None:
-        self.source = source
-        self.line = line
+        self.source, self.line, self.column, self.unit = source, line, column, unit
         self.rows = rows
-        self.column = column
-        self.unit = unit
         # `unit` is a word for people: "line 3", "row 3".
         where = [source or "cases"]
         if line is not None:
             where.append(f"{unit} {line}")
         if column is not None:
             where.append(f"column {column}")
-
-        super().__init__(f"{', '.join(where)}: {message}", got=got, expected=expected, hint=hint)
+        super().__init__(f"{', '.join(where)}: {message}", **details)
 
 
 class BadPlan(UsageError):
-    """Raised when an experiment cannot be planned.
-
-    For example without cases or models, or for a factor of a wrong name.
-    """
+    """Raised when an experiment cannot be planned: no cases, no models, an unknown factor."""
 
     code = "bad-plan"
 
@@ -348,21 +303,15 @@ class BadTaskPlan(UsageError):
         self,
         message: str,
         *,
-        got: object = None,
-        expected: object = None,
-        hint: str | None = None,
-        code: str | None = None,
         kind: Literal["no_plan", "bad_step", "unknown_tool"] = "bad_step",
+        **details: Unpack[Details],
     ) -> None:
         self.kind: Literal["no_plan", "bad_step", "unknown_tool"] = kind
-        super().__init__(message, got=got, expected=expected, hint=hint, code=code)
+        super().__init__(message, **details)
 
 
 class BadSettings(UsageError):
-    """Raised for an unusable configuration.
-
-    For example an unknown key, an impossible value, a credential in a file.
-    """
+    """Raised for settings with an unknown key, an impossible value or a credential in a file."""
 
     code = "bad-settings"
 
@@ -385,12 +334,6 @@ class UnwritableCall(UsageError):
     """Raised by `write_call` if the format cannot write a call.
 
     A call counts as written only if it reads back the same.
-
-    >>> import toolparse_lab as tp
-    >>> tp.protocols()["morph_xml"].write_call("two words", "{}")
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.UnwritableCall: this name cannot be an element's
-      got: two words
     """
 
     code = "unwritable-call"
@@ -420,13 +363,6 @@ class BadMessage(UsageError):
 
     It takes a list of `{role, content}`. `code` is unknown-tool-call-id for a tool's result that
     names neither its tool nor a call before it.
-
-    >>> import toolparse_lab as tp
-    >>> tp.hermes_tool_middleware.transform_params({"messages": ["Hello"]})
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.BadMessage: message 0 has no role
-      got: Hello
-      ...
     """
 
     code = "bad-message"
@@ -437,13 +373,6 @@ class BadToolChoice(UsageError):
 
     `code` is no-tools where a call is required and no tool could be called, tool-not-found where
     the tool to be called is none of the tools, provider-tool where only the provider can run it.
-
-    >>> import toolparse_lab as tp
-    >>> tp.hermes_tool_middleware.transform_params({"messages": [], "tool_choice": 5})
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.BadToolChoice: this is no tool choice
-      got: 5
-      ...
     """
 
     code = "bad-tool-choice"
@@ -493,25 +422,19 @@ class IncompleteError(ToolparseError):
 
 
 class StoreError(IncompleteError):
-    """The store cannot be read or written. Everything recorded before stays."""
+    """The store cannot be used (full disk, locked, newer version). Everything recorded stays."""
 
     code = "store"
 
 
 class StoreLost(StoreError):
-    """The store's file was deleted or replaced while it was open.
-
-    The message says where its answers are.
-    """
+    """The store's file was deleted or replaced while open. The message says where answers are."""
 
     code = "store-lost"
 
 
 class ProviderError(IncompleteError):
-    """A provider failed.
-
-    `kind` is its class in the vocabulary of the `error` column. The message is redacted.
-    """
+    """A provider failed. `kind`: as in the column `error`. The message is redacted."""
 
     code = "provider"
 
@@ -532,10 +455,7 @@ class ResponseFormatRejected(ProviderError):
 
 
 class CorrectionFailed(IncompleteError):
-    """Raised for a correction of a call that has no arguments.
-
-    With its cost all the same.
-    """
+    """Raised for a correction of a call that has no arguments; it has its cost all the same."""
 
     code = "correction-failed"
     tokens: int = 0
@@ -555,10 +475,7 @@ class MissingRecording(IncompleteError):
 
 
 class GateFailed(ToolparseError):
-    """Raised by `raise_` of a gate or a regression that failed.
-
-    The message has its sentences.
-    """
+    """Raised by `raise_` of a gate or a regression that failed. The message has its sentences."""
 
     code = "gate-failed"
 
@@ -568,15 +485,9 @@ class RJSONParseError(ToolparseError, ValueError):
 
     `line` and `column` are 1-based, `position` is a code point offset. In tolerant mode `warnings`
     holds every complaint and `obj` the partial value.
-
-    >>> from toolparse_lab import rjson
-    >>> rjson.parse("{")
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.RJSONParseError: Unexpected token: end of text, expected string
     """
 
     code = "rjson-parse"
-
     exit_code = 2
 
     def __init__(
@@ -589,11 +500,8 @@ class RJSONParseError(ToolparseError, ValueError):
         warnings: tuple[dict[str, Any], ...] = (),
         obj: Any = None,
     ) -> None:
-        self.position = position
-        self.line = line
-        self.column = column
-        self.warnings = warnings
-        self.obj = obj
+        self.position, self.line, self.column = position, line, column
+        self.warnings, self.obj = warnings, obj
         super().__init__(message)
 
 
@@ -624,11 +532,6 @@ class RXMLParseError(RXMLError):
     """XML that cannot be read.
 
     `line` and `column` are 1-based, `position` is a code point offset.
-
-    >>> from toolparse_lab import rxml
-    >>> rxml.parse("<a>")
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.RXMLParseError: Failed to parse XML: <a> is not closed (line 1,...
     """
 
     code = "rxml-parse"
@@ -642,9 +545,7 @@ class RXMLParseError(RXMLError):
         line: int | None = None,
         column: int | None = None,
     ) -> None:
-        self.position = position
-        self.line = line
-        self.column = column
+        self.position, self.line, self.column = position, line, column
         super().__init__(message, cause=cause)
 
 

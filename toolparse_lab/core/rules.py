@@ -400,164 +400,112 @@ class Code:
 
     id: str
     sentence: str
-    lossless: bool | None = None
+    lossless: bool | None
 
 
-_CODES = (
-    Code("call.truncated", "The text ended before the call was complete; it must not be executed."),
-    Code("call.repeated", "A call without its closer occurs twice, and is one call."),
-    Code("call.repeated-set", "After words the answer says a call again, which is executed once."),
-    Code(
-        "call.repeated-opener",
-        "The opener occurs several times in a row; one call begins.",
-        lossless=True,
-    ),
-    Code("call.missing-closer", "The closer is missing, but the body is complete.", lossless=True),
-    Code(
-        "call.wrong-closer",
-        "The body is whole, but another format's closer follows it.",
-        lossless=False,
-    ),
-    Code(
-        "call.after-open-reasoning",
+_SENTENCES = {
+    "call.truncated": "The text ended before the call was complete; it must not be executed.",
+    "call.repeated": "A call without its closer occurs twice, and is one call.",
+    "call.repeated-set": "After words the answer says a call again, which is executed once.",
+    "call.repeated-opener": "The opener occurs several times in a row; one call begins.",
+    "call.missing-closer": "The closer is missing, but the body is complete.",
+    "call.wrong-closer": "The body is whole, but another format's closer follows it.",
+    "call.after-open-reasoning":
         "The call stood in reasoning that was never closed, and nothing followed it.",
-        lossless=False,
-    ),
-    Code(
-        "call.rescued-closer",
+    "call.rescued-closer":
         "A closer that stood inside an unterminated string was taken as the closer.",
-        lossless=False,
-    ),
-    Code("call.unknown-tool", "The name is none of the tools given."),
-    Code(
-        "call.echoed",
-        "The call's own text is in the request, where the model did not write it; it must not "
-        "be executed.",
-    ),
-    Code(
-        "call.inside-value",
-        "The call is inside a value of another call that does not end before it: it is shown, "
-        "and must not be executed.",
-    ),
-    Code(
-        "call.in-reasoning",
+    "call.unknown-tool": "The name is none of the tools given.",
+    "call.echoed":
+        "The call's own text is in the request, where the model did not write it; it must not be "
+        "executed.",
+    "call.inside-value":
+        "The call is inside a value of another call that does not end before it: it is shown, and "
+        "must not be executed.",
+    "call.in-reasoning":
         "The call is in reasoning that is closed only after it: it is shown, and must not be "
         "executed.",
-    ),
-    Code(
-        "call.after-turn",
-        "The call is after the end of the model's own turn, in one that it made up.",
-    ),
-    Code(
-        "call.looks-like",
-        "Text looks like a call of a tool on offer, and no call was read from it.",
-    ),
-    Code(
-        "call.only-in-reasoning",
+    "call.after-turn": "The call is after the end of the model's own turn, in one that it made up.",
+    "call.looks-like": "Text looks like a call of a tool on offer, and no call was read from it.",
+    "call.only-in-reasoning":
         "The only call of the answer is in its reasoning, and nothing follows it.",
-    ),
-    Code(
-        "call.beside-text",
-        "A call of the server's has no arguments, and the text next to it holds the same call with "
-        "some; it must not be executed.",
-    ),
-    Code("call.in-content", "A server's message has no calls, and its content holds one."),
-    Code("call.escaped", "The text holds a call whose marks are escaped as in HTML."),
-    Code("response.no-call", "The response says that it ends with a call, and holds none."),
-    Code("call.stray-closer", "The text has a closer, and no call that it closes."),
-    Code(
-        "call.missing-opener",
-        "The answer begins with a whole body, whose opener stood in the prompt.",
-        lossless=False,
-    ),
-    Code("call.is-definition", "The object describes a tool, and calls none."),
-    Code("call.no-name", "The body was read, but it names no tool."),
-    Code("call.not-an-object", "The arguments are no JSON object."),
-    Code("call.quoted-example", "A call that is quoted is an example, not a call."),
-    Code("call.recovered", "The call stood outside its format.", lossless=False),
-    Code(
-        "choice.no-call",
+    "call.beside-text":
+        "A call of the server's has no arguments, and the text next to it holds the same call "
+        "with some; it must not be executed.",
+    "call.in-content": "A server's message has no calls, and its content holds one.",
+    "call.escaped": "The text holds a call whose marks are escaped as in HTML.",
+    "response.no-call": "The response says that it ends with a call, and holds none.",
+    "call.stray-closer": "The text has a closer, and no call that it closes.",
+    "call.missing-opener": "The answer begins with a whole body, whose opener stood in the prompt.",
+    "call.is-definition": "The object describes a tool, and calls none.",
+    "call.no-name": "The body was read, but it names no tool.",
+    "call.not-an-object": "The arguments are no JSON object.",
+    "call.quoted-example": "A call that is quoted is an example, not a call.",
+    "call.recovered": "The call stood outside its format.",
+    "choice.no-call":
         "A call was asked for, and the answer is not exactly one of a tool that may be called.",
-    ),
-    Code("choice.further-call", "Only one call may be made, and this is a further one."),
-    Code("decode.empty", "There is nothing between opener and closer."),
-    Code("decode.json", "The body is no JSON and cannot be repaired without inventing something."),
-    Code("decode.words", "Words that are no tool's name are in front of the JSON of the call."),
-    Code("decode.xml", "The body is no XML and cannot be repaired without inventing something."),
-    Code(
-        "decode.tags",
+    "choice.further-call": "Only one call may be made, and this is a further one.",
+    "decode.empty": "There is nothing between opener and closer.",
+    "decode.json": "The body is no JSON and cannot be repaired without inventing something.",
+    "decode.words": "Words that are no tool's name are in front of the JSON of the call.",
+    "decode.xml": "The body is no XML and cannot be repaired without inventing something.",
+    "decode.tags":
         "The body holds no function in tags that can be read without inventing something.",
-    ),
-    Code(
-        "decode.yaml", "The body is no YAML mapping that can be read without inventing something."
-    ),
-    Code("decode.bare", "The body is no call with bare keys."),
-    Code("decode.pythonic", "The body is no list of calls in Python syntax."),
-    Code("decode.loose-text", "Text next to the parameters is no argument, and was left out."),
-    Code("decode.attribute", "An attribute names no parameter, or may be an argument."),
-    Code("decode.truncated-value", "A value is cut off, so what it should have been is unknown."),
-    Code("decode.ambiguous", "The body can be read in more than one way."),
-    Code("decode.duplicate-key", "A key occurs twice with different values."),
-    Code("decode.duplicate-string-tag", "A string parameter occurs twice."),
-    Code("decode.too-deep", "The value nests deeper than the limit."),
-    Code(
-        "coerce.not-finite",
+    "decode.yaml": "The body is no YAML mapping that can be read without inventing something.",
+    "decode.bare": "The body is no call with bare keys.",
+    "decode.pythonic": "The body is no list of calls in Python syntax.",
+    "decode.loose-text": "Text next to the parameters is no argument, and was left out.",
+    "decode.attribute": "An attribute names no parameter, or may be an argument.",
+    "decode.truncated-value": "A value is cut off, so what it should have been is unknown.",
+    "decode.ambiguous": "The body can be read in more than one way.",
+    "decode.duplicate-key": "A key occurs twice with different values.",
+    "decode.duplicate-string-tag": "A string parameter occurs twice.",
+    "decode.too-deep": "The value nests deeper than the limit.",
+    "coerce.not-finite":
         "Coercion gave a number that is not finite; the arguments stay as they were.",
-    ),
-    Code(
-        "coerce.budget",
+    "coerce.budget":
         "Value and schema take too many steps to compare; the arguments stay as they were.",
-    ),
-    Code("validate.type", "A value has another type than the schema says."),
-    Code("validate.required", "A required argument is missing."),
-    Code("validate.enum", "A value is none of the values the schema lists."),
-    Code("validate.additional", "An argument is not in the schema."),
-    Code("validate.constraint", "A value breaks another rule of the schema."),
-    Code(
-        "validate.slow-pattern",
+    "validate.type": "A value has another type than the schema says.",
+    "validate.required": "A required argument is missing.",
+    "validate.enum": "A value is none of the values the schema lists.",
+    "validate.additional": "An argument is not in the schema.",
+    "validate.constraint": "A value breaks another rule of the schema.",
+    "validate.slow-pattern":
         "A pattern of the schema takes too long on a text, so nothing is validated.",
-    ),
-    Code("validate.too-deep", "The value nests too deep to be validated."),
-    Code(
-        "validate.budget",
-        "The schema branches too often for this value, so nothing is validated.",
-    ),
-    Code(
-        "validate.type-name",
+    "validate.too-deep": "The value nests too deep to be validated.",
+    "validate.budget": "The schema branches too often for this value, so nothing is validated.",
+    "validate.type-name":
         "The tool's schema names a type that JSON Schema does not have; it is read as the one it "
         "means.",
-    ),
-    Code("validate.schema", "The tool's schema itself is broken, so nothing can be validated."),
-    Code(
-        "foreign.text-not-in-raw",
+    "validate.schema": "The tool's schema itself is broken, so nothing can be validated.",
+    "foreign.text-not-in-raw":
         "A string that somebody else's parser returns is not in the raw text.",
-    ),
-    Code(
-        "foreign.ambiguous-place",
+    "foreign.ambiguous-place":
         "A string that somebody else's parser returns is in more than one place.",
-    ),
-    Code(
-        "foreign.dropped-text",
+    "foreign.dropped-text":
         "Somebody else's parser accounts for these characters in none of its parts.",
-    ),
-    Code(
-        "foreign.no-place",
-        "Somebody else's parser returns a call that no characters of the text say.",
-    ),
-    Code(
-        "foreign.bad-part", "Somebody else's parser returned a part that is neither text nor call."
-    ),
-    Code("foreign.reported", "Somebody else's parser reported an error of its own."),
-    Code(
-        "read.internal-error",
-        "The toolkit itself failed at this answer, which is left unread or without a score; others "
-        "are not touched by it.",
-    ),
-    Code("parser.failed", "The parser itself failed on this body; the text is kept as it was."),
-)
+    "foreign.no-place": "Somebody else's parser returns a call that no characters of the text say.",
+    "foreign.bad-part": "Somebody else's parser returned a part that is neither text nor call.",
+    "foreign.reported": "Somebody else's parser reported an error of its own.",
+    "read.internal-error":
+        "The toolkit itself failed at this answer, which is left unread or without a score; "
+        "others are not touched by it.",
+    "parser.failed": "The parser itself failed on this body; the text is kept as it was.",
+}  # fmt: skip
+# The codes that say how a call was recovered, and whether that guessed or dropped nothing.
+_LOSSLESS = {
+    "call.repeated-opener": True,
+    "call.missing-closer": True,
+    "call.wrong-closer": False,
+    "call.after-open-reasoning": False,
+    "call.rescued-closer": False,
+    "call.missing-opener": False,
+    "call.recovered": False,
+}
 
 RULES: dict[str, Rule] = {r.id: r for r in _RULES}
-CODES: dict[str, Code] = {c.id: c for c in _CODES}
+CODES: dict[str, Code] = {
+    id: Code(id, sentence, _LOSSLESS.get(id)) for id, sentence in _SENTENCES.items()
+}
 
 
 def rule_of(rule_id: str) -> Rule:

@@ -56,10 +56,7 @@ class ToolSpec:
 
     @classmethod
     def of(cls, x: ToolLike) -> ToolSpec:
-        """Return a ToolSpec from any accepted shape.
-
-        Raises BadToolSpec naming the bad value.
-        """
+        """Return a ToolSpec from any accepted shape. Raises BadToolSpec naming the bad value."""
         if isinstance(x, ToolSpec):
             return x
 

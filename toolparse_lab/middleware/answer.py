@@ -127,15 +127,6 @@ class Answer:
         problems: those of the result and of its calls.
         written_too: the numbers of the provider's own calls that the text contains as well. What
             the text says of them counts, once.
-
-    >>> from toolparse_lab import hermes_tool_middleware as middleware
-    >>> tools = [{"name": "f"}]
-    >>> question = [{"role": "user", "content": "Hi"}]
-    >>> turn = middleware.transform_params({"messages": question, "tools": tools})
-    >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
-    >>> answer = middleware.wrap_generate(turn, text)
-    >>> answer.finish_reason, answer.tool_calls[0]["function"]["name"]
-    ('tool_calls', 'f')
     """
 
     message: dict[str, Any]

@@ -12,6 +12,7 @@ from ..core.toolspec import ToolSpec, tool_specs
 Kind: TypeAlias = Literal["auto", "required", "none", "tool"]
 
 _OURS = (None, "function", "custom")  # types of tools that the caller runs
+_NAMES = ("name", "toolName", "tool_name")
 _SCHEMAS = ("input_schema", "inputSchema", "parameters", "schema")
 _KINDS: Mapping[str, Kind] = {
     "auto": "auto", "required": "required", "any": "required", "none": "none",
@@ -122,7 +123,7 @@ def read_choice(tool_choice: Any, offered: Offered, *, supports_none: bool = Tru
         )
     if kind == "tool":
         # A provider's own tools go by their type, and some by an id.
-        if any(name in (t.get("id"), t.get("type"), _tool_name(t)) for t in offered.provider):
+        if any(name in (t.get("id"), t.get("type"), name_in(t)) for t in offered.provider):
             raise BadToolChoice(PROVIDER_TOOLS, code="provider-tool")
         if all(t.name != name for t in offered.tools):
             raise BadToolChoice(
@@ -141,7 +142,7 @@ def _kind_and_name(choice: Any) -> tuple[Kind, str | None]:
     kind = choice.get("type")
     if isinstance(kind, str) and kind in _KINDS:
         return _KINDS[kind], None
-    name = _tool_name(choice)
+    name = name_in(choice)
     if name is None and isinstance(kind, str) and kind not in ("tool", *_OURS):
         name = kind  # a tool of the provider's, by its type
     if name is None:
@@ -149,44 +150,8 @@ def _kind_and_name(choice: Any) -> tuple[Kind, str | None]:
     return "tool", name
 
 
-def _tool_name(choice: Mapping[str, Any]) -> str | None:
-    inner = choice.get("function", choice.get("custom"))
-    body = inner if isinstance(inner, Mapping) else choice
-    for key in ("name", "toolName", "tool_name"):
-        name = body.get(key)
-        if isinstance(name, str) and name:
-            return name
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A request's tools and tool choice, read.
-
-    for_model: the tools as the model is told of them. tools: the same with the schemas to read
-    arguments by. provider: those that only the provider can run. active: there are tools that may
-    be called. forced: one must be.
-    """
-
-    for_model: tuple[ToolSpec, ...]
-    tools: tuple[ToolSpec, ...]
-    provider: tuple[Mapping[str, Any], ...]
-    choice: Choice
-    active: bool
-    forced: bool
-
-
-def read_offer(
-    tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, *, supports_none: bool
-) -> Offer:
-    """Return the tools and the choice of a request.
-
-    schemas: name of a tool -> the schema to read its arguments by, None for those of the tools.
-    Raises what `read_tools`, `with_schemas` and `read_choice` do.
-    """
-    offered = read_tools(tools)
-    read_by = with_schemas(offered.tools, schemas)
-    choice = read_choice(tool_choice, offered, supports_none=supports_none)
-    # With 'none' the model is told of no tool, and its text is not parsed.
-    active = bool(offered.tools) and choice.kind != "none"
-    return Offer(offered.tools, read_by, offered.provider, choice, active, active and choice.forced)
+def name_in(call: Mapping[str, Any], keys: Iterable[str] = _NAMES) -> str | None:
+    """Return the tool's name in a call or a choice of any shape: the first text under `keys`."""
+    inner = call.get("function", call.get("custom"))
+    body = inner if isinstance(inner, Mapping) else call
+    return next((name for key in keys if isinstance(name := body.get(key), str) and name), None)

@@ -29,7 +29,7 @@ from .answer import (
     read_content,
 )
 from .attempts import Attempts, BrokenCalls, CallIds, UnknownTools
-from .choice import Offer, read_offer
+from .choice import read_choice, read_tools, with_schemas
 from .choice_schema import (
     CHOICE_SCHEMAS,
     ChoiceForm,
@@ -75,9 +75,12 @@ class ToolCallMiddleware:
     >>> tools = [{"name": "f"}]
     >>> question = [{"role": "user", "content": "Hi"}]
     >>> turn = middleware.transform_params({"messages": question, "tools": tools})
+    >>> [message["role"] for message in turn.params["messages"]], turn.active
+    (['system', 'user'], True)
     >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
-    >>> middleware.wrap_generate(turn, text).finish_reason
-    'tool_calls'
+    >>> answer = middleware.wrap_generate(turn, text)
+    >>> answer.finish_reason, answer.tool_calls[0]["function"]["name"]
+    ('tool_calls', 'f')
     """
 
     protocol: AnyProtocol
@@ -150,10 +153,9 @@ class ToolCallMiddleware:
         prepared = self._prepare(
             params.get("tools"), params.get("tool_choice"), original_tool_schemas, form
         )
-        offer = prepared.offer
         conversation = params.get("messages", ())
         documents = params.get("documents")
-        if offer.active and self.neutral_text:
+        if prepared.active and self.neutral_text:
             if prepared.delimiters is None:
                 ours = self.protocol if isinstance(self.protocol, Protocol) else None
                 by_name = prepared.writer.tools
@@ -164,7 +166,7 @@ class ToolCallMiddleware:
                 params = {**params, "documents": documents_without(documents, delimiters)}
         messages = rewrite_history(conversation, prepared.writer)
         # With every request, although its tools may have been read long ago.
-        for tool in prepared.offer.provider:
+        for tool in prepared.provider:
             note = _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
             prepared.writer.tell(note, tool=dict(tool))
         for example in prepared.left_out:
@@ -173,39 +175,39 @@ class ToolCallMiddleware:
             )
         request = {k: v for k, v in params.items() if k not in _REPLACED}
         one_call = formatted = False
-        if offer.active:
-            one_call = not offer.forced and parallel is False
-            words, formatted = self._ask_for_form(request, offer, form)
+        if prepared.active:
+            one_call = not prepared.forced and parallel is False
+            words, formatted = self._ask_for_form(request, prepared)
             prompt = "\n\n".join(
                 filter(None, (self._prompt_of(prepared), _ONE_CALL if one_call else "", words))
             )
             messages = _place(prompt, messages, self.placement)
 
         request["messages"] = messages
-        choice = offer.choice
-        many = offer.forced and choice.kind == "required" and schema == "any_of_many"
+        choice = prepared.choice
+        many = prepared.forced and choice.kind == "required" and schema == "any_of_many"
         return Turn(
-            request, offer.tools, choice.kind, choice.name, offer.active, offer.forced, one_call,
-            tuple(params.get("messages") or ()), prepared, many=many and parallel is not False,
-            formatted=formatted, _documents=documents,
+            request, prepared.tools, choice.kind, choice.name, prepared.active, prepared.forced,
+            one_call, tuple(params.get("messages") or ()), prepared,
+            many=many and parallel is not False, formatted=formatted, _documents=documents,
         )  # fmt: skip
 
-    def _ask_for_form(
-        self, request: dict[str, Any], offer: Offer, form: ChoiceForm
-    ) -> tuple[str, bool]:
+    def _ask_for_form(self, request: dict[str, Any], prepared: Prepared) -> tuple[str, bool]:
         # Gives the prompt's words for the form of the answer, and whether the answer is a call or
         # the form that the caller's own format asks for. Changes the request's response_format.
         by_prompt = self.tool_choice_by == "prompt"
-        if offer.forced:
+        if prepared.forced:
             # An answer that must be a call has no other form.
             if by_prompt:
                 request.pop("response_format", None)
             else:
-                request["response_format"] = response_format(offer.choice, offer.for_model, form)
+                request["response_format"] = response_format(
+                    prepared.choice, prepared.for_model, prepared.form
+                )
             return "", False
         if self.compat or request.get("response_format") is None:
             return "", False
-        return add_format(request, offer.for_model, by_prompt=by_prompt)
+        return add_format(request, prepared.for_model, by_prompt=by_prompt)
 
     def wrap_generate(
         self,
@@ -348,35 +350,42 @@ class ToolCallMiddleware:
             subject: Any = (tools, tool_choice, schemas, *form)
             key = marshal.dumps(subject, 2)
         except ValueError:
-            return self._read_offer(tools, tool_choice, schemas, *form)
+            return self._read_tools(tools, tool_choice, schemas, *form)
         prepared = self._prepared.get(key)
         if prepared is None:
             # Read from the bytes, so that whoever changes the objects later does not change what is
             # remembered.
-            prepared = self._read_offer(*marshal.loads(key))  # noqa: S302 - bytes of our own
+            prepared = self._read_tools(*marshal.loads(key))  # noqa: S302 - bytes of our own
             if len(self._prepared) >= _MOST_PREPARED:
                 self._prepared.clear()
             self._prepared[key] = prepared
         return prepared
 
-    def _read_offer(
+    def _read_tools(
         self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, *form: Any
     ) -> Prepared:
-        offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
-        by_name = {t.name: t for t in offer.for_model}
+        offered = read_tools(tools)
+        read_by = with_schemas(offered.tools, schemas)
+        choice = read_choice(tool_choice, offered, supports_none=not self.ways.seed)
+        # With 'none' the model is told of no tool, and its text is not parsed.
+        active = bool(offered.tools) and choice.kind != "none"
+        by_name = {t.name: t for t in offered.tools}
         writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
         left_out: tuple[LeftOut, ...] = ()  # examples of an input that do not fit its schema
-        if offer.active and isinstance(self.protocol, Protocol):
-            _, left_out = input_examples(self.protocol, offer.for_model)
-        return Prepared(offer, writer, self.protocol, self.ways, ChoiceForm(*form), left_out)
+        if active and isinstance(self.protocol, Protocol):
+            _, left_out = input_examples(self.protocol, offered.tools)
+        return Prepared(
+            offered.tools, read_by, offered.provider, choice, active, active and choice.forced,
+            writer, self.protocol, self.ways, ChoiceForm(*form), left_out,
+        )  # fmt: skip
 
     def _prompt_of(self, prepared: Prepared) -> str:
         if prepared.prompt is not None:
             return prepared.prompt
-        offer = prepared.offer
-        prompt = self.protocol.format_tools(offer.for_model, self.tool_system_prompt_template)
-        if offer.forced and self.tool_choice_by == "prompt":
-            prompt += f"\n\n{forced_prompt(offer.choice, offer.for_model, prepared.form)}"
+        tools = prepared.for_model
+        prompt = self.protocol.format_tools(tools, self.tool_system_prompt_template)
+        if prepared.forced and self.tool_choice_by == "prompt":
+            prompt += f"\n\n{forced_prompt(prepared.choice, tools, prepared.form)}"
         # A template of the user's own may say something else each time.
         if self.tool_system_prompt_template is None:
             prepared.prompt = prompt
@@ -386,7 +395,7 @@ class ToolCallMiddleware:
         # By the user's function, as the oldest version did, or by the protocol.
         if callable(self.result_format):
             return self.result_format(result)
-        like_seed = self.result_format == "seed" or self.ways.seed_results
+        like_seed = self.result_format == "seed" or self.ways.seed
         compat: Literal["seed"] | None = "seed" if like_seed else None
         if isinstance(self.protocol, Protocol):
             return self.protocol.format_tool_response(result, compat=compat)

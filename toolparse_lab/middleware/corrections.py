@@ -138,17 +138,6 @@ def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> F
         answer: the result of `wrap_generate`, or the answer of a stream that is over. Without
             feedback, and where the schema takes every call, nothing is yielded. The flow raises
             nothing on account of a model.
-
-    >>> import toolparse_lab as tp
-    >>> from toolparse_lab.middleware import corrections
-    >>> middleware = tp.create_tool_middleware("hermes", feedback=True)
-    >>> schema = {"properties": {"n": {"type": "integer"}}}
-    >>> params = {"messages": [], "tools": [{"name": "f", "parameters": schema}]}
-    >>> turn = middleware.transform_params(params)
-    >>> text = '<tool_call>{"name": "f", "arguments": {"n": "many"}}</tool_call>'
-    >>> answer = middleware.wrap_generate(turn, text)
-    >>> type(next(corrections(middleware, turn, answer))).__name__
-    'AskAgain'
     """
     feedback = middleware.feedback
     if feedback is None or not turn.active or not feedback.enabled:

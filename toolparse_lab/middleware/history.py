@@ -26,6 +26,7 @@ from ..formats.surface import neutral
 from ..parser.content_parts import OnError, call_safely
 from ..parser.echoes import MOST_NESTED, NO_TEXT
 from .attempts import attempt_of
+from .choice import name_in
 
 Message: TypeAlias = dict[str, Any]
 WriteResult: TypeAlias = Callable[[ToolResult], str]
@@ -118,8 +119,8 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
     """Return the messages without tool calls and tool results: those are text now.
 
     Results become user messages, those of parallel calls in the calls' order. Neighbouring user
-    messages become one. Raises BadMessage for anything but a list of messages, and
-    BadMessage for a result that names neither its tool nor a call before it.
+    messages become one. Raises BadMessage for anything but a list of messages, and for a result
+    that names neither its tool nor a call before it.
 
     messages: dicts, or objects with `model_dump`, in order.
     """
@@ -267,14 +268,7 @@ def _calls_beside(message: Message) -> list[Mapping[str, Any]]:
 
 
 def _name_of(call: Mapping[str, Any]) -> str | None:
-    # In any shape.
-    inner = call.get("function", call.get("custom"))
-    body = inner if isinstance(inner, Mapping) else call
-    for key in ("toolName", "tool_name", "name"):
-        name = body.get(key)
-        if isinstance(name, str) and name:
-            return name
-    return None
+    return name_in(call, ("toolName", "tool_name", "name"))
 
 
 def _call_id(part: Mapping[str, Any]) -> Any:

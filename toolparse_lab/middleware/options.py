@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..core.errors import BadOptions, near
+from ..core.errors import BadOptions
 from ..core.types import DEFAULT_OPTIONS, ParseOptions
 from ..formats.base import Protocol
 from ..formats.json.call import JsonCall
@@ -27,17 +27,14 @@ class Ways:
     """How a middleware reads and writes.
 
     batch, stream, choice: options for whole answers, streams and forced ones.
-    seed_choice: a forced answer is strict JSON, or a call of `unknown`.
-    seed_results: results are `{toolName, result}`.
-    supports_none: `tool_choice="none"` is no error.
+    seed: a forced answer is strict JSON, or a call of `unknown`; results are `{toolName, result}`;
+    `tool_choice="none"` is an error.
     """
 
     batch: ParseOptions
     stream: ParseOptions
     choice: ParseOptions
-    seed_choice: bool = False
-    seed_results: bool = False
-    supports_none: bool = True
+    seed: bool = False
 
     def with_options(self, options: Mapping[str, Any]) -> Ways:
         """Return the same ways with other options of the parser.
@@ -90,9 +87,7 @@ def ways_of(compat: Any, options: ParseOptions | Mapping[str, Any] | None, proto
         batch=ParseOptions.of({**batch, **chosen}),
         stream=ParseOptions.of({**stream, **chosen}),
         choice=ParseOptions.of({**uncoerced, **chosen}),
-        seed_choice=True,
-        seed_results=True,
-        supports_none=False,
+        seed=True,
     )
 
 
@@ -150,12 +145,7 @@ def take_request_options(
         named = {_UPPER.sub("_", str(key)).lower(): value for key, value in member.items()}
         for name in named:
             if name not in _NAMES and name not in _STATE:
-                raise BadOptions(
-                    "unknown option of a request",
-                    got=name,
-                    expected=", ".join(_NAMES),
-                    hint=near(name, _NAMES),
-                )
+                raise BadOptions.unknown("unknown option of a request", name, _NAMES)
         values |= {k: v for k, v in named.items() if v is not None and k not in _STATE}
     if not values:
         return rest, None

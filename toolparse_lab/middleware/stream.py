@@ -13,21 +13,18 @@ the message of the whole answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, MutableMapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable, MutableMapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..core.errors import ParserClosed
-from ..core.toolspec import ToolSpec
 from ..core.types import (
     CallEnd,
     Event,
     Markup,
-    ParseOptions,
     ParseResult,
     ReasoningDelta,
     Recovered,
     Retract,
-    Span,
     TextDelta,
     ToolCall,
     Withdrawn,
@@ -36,11 +33,14 @@ from ..core.values import unescape
 from ..formats.base import Protocol
 from ..formats.scan import partial_start
 from ..parser.content_parts import Part, ToolInputs, whole_input
-from ..parser.parse import with_lost_calls
+from ..parser.parse import StreamParser, with_lost_calls
 from .answer import Answer, Runs, answer_of, passed_through
-from .attempts import Attempts, CallIds, tool_call
+from .attempts import CallIds, tool_call
 from .debug import debug_level, log_answer, log_out, log_raw
 from .turn import AnswerReading, Turn
+
+if TYPE_CHECKING:
+    from ..parser.foreign.parser import ForeignParser
 
 Delta: TypeAlias = dict[str, Any]
 
@@ -63,36 +63,33 @@ def deltas_of(answer: Answer, *, inputs: bool = False) -> tuple[Delta, ...]:
 
 
 class Deltas:
-    """Deltas of one answer.
-
-    text_of: the text of a span. one_call: only the first call goes out. options: of the parser, by
-    which inputs are shown while they are written, None for none.
-    """
+    """Deltas of one answer. inputs: those of calls are shown while they are written."""
 
     def __init__(
         self,
-        protocol: Any,
-        tools: Iterable[ToolSpec],
-        text_of: Callable[[Span], str],
+        reading: AnswerReading,
+        turn: Turn,
+        parser: StreamParser | ForeignParser,
         ids: CallIds,
-        attempts: Attempts,
         *,
-        one_call: bool = False,
-        options: ParseOptions | None = None,
+        inputs: bool,
     ) -> None:
-        self._text_of = text_of
+        protocol, tools = reading.protocol, turn.tools
+        self._text_of = parser.text_of
         self._inputs: ToolInputs | None = None
-        if options is not None:
-            self._inputs = ToolInputs(protocol, tools, options, text_of, ids.of, ids.forget)
+        if inputs:
+            self._inputs = ToolInputs(
+                protocol, tools, parser.options, parser.text_of, ids.of, ids.forget
+            )
         self._ids = ids
-        self._attempts = attempts
+        self._attempts = reading.attempts
         self._runs = Runs()
         heads: tuple[str, ...] = ()
         if isinstance(protocol, Protocol):
             heads = protocol.envelope.heads({tool.name: tool for tool in tools})
         self._thoughts = _Thoughts(heads)
         self._n_calls = 0
-        self._most = 1 if one_call else math.inf
+        self._most = 1 if turn.one_call else math.inf
 
     def of(self, events: Iterable[Event]) -> tuple[Delta, ...]:
         """Return the deltas of the next events, neighbours of one kind joined."""
@@ -266,15 +263,7 @@ class AnswerStream:
         # Such an answer is read as a whole, so it has no parser and its texts are collected.
         if turn.active and not turn.read_whole:
             self._parser = reading.readers(turn)[1].stream(turn.asked)
-            self._deltas = Deltas(
-                reading.protocol,
-                turn.tools,
-                self._parser.text_of,
-                self._ids,
-                reading.attempts,
-                one_call=turn.one_call,
-                options=self._parser.options if tool_input else None,
-            )
+            self._deltas = Deltas(reading, turn, self._parser, self._ids, inputs=tool_input)
 
     def feed(self, text: str) -> tuple[Delta, ...]:
         """Return the deltas that a piece of text settles.

@@ -17,7 +17,7 @@ from ..parser.foreign.protocol import AnyProtocol, ForeignProtocol
 from ..parser.parse import Reader
 from .answer import was_cut
 from .attempts import Attempts
-from .choice import Kind, Offer
+from .choice import Choice, Kind
 from .choice_schema import PLAIN, ChoiceForm
 from .forced import parse_forced, parse_formatted, parse_like_seed
 from .history import Writer
@@ -39,13 +39,6 @@ class Turn:
         messages: the conversation as the application gave it, by which echoes are known.
         many: a forced answer may be several calls.
         formatted: the answer is a call as JSON, or the form of the request's own response_format.
-
-    >>> from toolparse_lab import hermes_tool_middleware as middleware
-    >>> tools = [{"name": "f"}]
-    >>> question = [{"role": "user", "content": "Hi"}]
-    >>> turn = middleware.transform_params({"messages": question, "tools": tools})
-    >>> [message["role"] for message in turn.params["messages"]], turn.active
-    (['system', 'user'], True)
     """
 
     params: dict[str, Any]
@@ -83,14 +76,24 @@ class Turn:
     @property
     def left_out(self) -> tuple[Mapping[str, Any], ...]:
         """The tools that only the provider could run. The model does not learn of them."""
-        return self._prepared.offer.provider if self._prepared is not None else ()
+        return self._prepared.provider if self._prepared is not None else ()
 
 
 @dataclass(slots=True)
 class Prepared:
-    """The outcome of one set of tools and one tool choice, shared by all requests with them."""
+    """The outcome of one set of tools and one tool choice, shared by all requests with them.
 
-    offer: Offer
+    for_model: the tools as the model is told of them. tools: the same with the schemas to read
+    arguments by. provider: those that only the provider can run. active: there are tools that may
+    be called. forced: one must be.
+    """
+
+    for_model: tuple[ToolSpec, ...]
+    tools: tuple[ToolSpec, ...]
+    provider: tuple[Mapping[str, Any], ...]
+    choice: Choice
+    active: bool
+    forced: bool
     writer: Writer
     protocol: Protocol | ForeignProtocol
     ways: Ways
@@ -128,7 +131,7 @@ class AnswerReading:
         # A turn may be made or changed by hand, or by another middleware.
         own = (
             prepared is not None
-            and prepared.offer.tools is turn.tools
+            and prepared.tools is turn.tools
             and prepared.protocol is self.protocol
             and prepared.ways is self.ways
         )
@@ -146,7 +149,7 @@ class AnswerReading:
         cut, ways = was_cut(finish_reason), self.ways
         if turn.formatted:
             result = parse_formatted(text, self.protocol, turn.tools, ways.choice, cut=cut)
-        elif ways.seed_choice:
+        elif ways.seed:
             result = parse_like_seed(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
         else:
             result = parse_forced(

@@ -43,7 +43,6 @@ _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![\w.+\-])"
 _SCALAR = rf"(?:{_STRING}|{_NUMBER}|(?:true|false|null)(?![\w.\-]))"
 # A run of whole members or items, each with its comma; stops before anything that is not plainly
 # clean.
-_PLAIN_RUN = re.compile(rf'(?:{_WS}{_STRING}{_WS}:{_WS}{_SCALAR}{_WS},(?={_WS}"))*+')
 _FLAT_ARRAY = rf"\[{_WS}(?:{_SCALAR}{_WS}(?:,{_WS}{_SCALAR}{_WS})*+)?\]"
 _OBJECT_RUN = re.compile(
     rf'(?:{_WS}{_STRING}{_WS}:{_WS}(?:{_SCALAR}|{_FLAT_ARRAY}){_WS},(?={_WS}"))*+'
@@ -86,7 +85,7 @@ class Damage:
 
     closed: the text is known to be whole, so that missing brackets may be added at its end.
     numbers_end: a number at the very end is known to be whole too. clean: the containers that
-    held no damage, with their values. All `find_` methods raise Refusal.
+    held no damage, with their values. `find_value` raises Refusal.
     """
 
     def __init__(self, text: str, *, closed: bool, numbers_end: bool, max_depth: int) -> None:
@@ -100,15 +99,13 @@ class Damage:
         self._stack: list[str] = []  # the brackets that are open
         self._comma = -1  # the comma just passed, while nothing followed it
 
-    def find_value(self, pos: int) -> int:
-        """Return the offset after the value that begins at or after `pos`."""
-        self._stack = []
-        return self._walk(pos, _VALUE)
+    def find_value(self, pos: int, *, members: bool = False) -> int:
+        """Return the offset after the value that begins at or after `pos`.
 
-    def find_members(self, pos: int) -> int:
-        """Return the offset after the members of an object whose opening brace is missing."""
-        self._stack = ["{"]
-        return self._walk(pos, _MEMBER)
+        members: after the members of an object whose opening brace is missing.
+        """
+        self._stack = ["{"] if members else []
+        return self._walk(pos, _MEMBER if members else _VALUE)
 
     def edit(self, start: int, end: int, text: str, rule: str) -> None:
         self.edits.append(Edit(Span(start, end), text, rule))
@@ -233,21 +230,12 @@ class Damage:
 
     def _pass_clean_run(self, pos: int, comma: int) -> int:
         # comma: the one before `pos`, -1 for none. It, or the last one of the run, is remembered.
-        stack = self._stack
-        if stack[-1] == "[":
-            pattern = _ARRAY_RUN
-        elif len(stack) < self.max_depth:
-            pattern = _OBJECT_RUN
-        else:
-            pattern = _PLAIN_RUN  # one level more, even of a flat array, is too deep
-
-        run = pattern.match(self.text, pos)
-        if run and run.end() > pos:
-            self._comma = run.end() - 1
-            return run.end()
-
-        self._comma = comma
-        return pos
+        pattern = _ARRAY_RUN if self._stack[-1] == "[" else _OBJECT_RUN
+        # Where one level more is too deep, even a flat array is: members are looked at one by one.
+        run = pattern.match(self.text, pos) if len(self._stack) < self.max_depth else None
+        end = run.end() if run else pos
+        self._comma = end - 1 if end > pos else comma
+        return end
 
     def _close(self, pos: int, ch: str) -> int:
         # Closes the container that the bracket belongs to, and those left open inside.

@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import islice
 
 from ...core.types import Edit, Span
 from ...core.types.spans import make_edit
-from ...core.values import Value, space_end, write_canonical
+from ...core.values import Value, nodes, space_end, write_canonical
 from .damage import HOLDS_JSON, NO_JSON
 from .positions import apply_edits
 from .quotes import escape_control
@@ -114,16 +115,8 @@ def nearest_readings(text: str, max_cost: int, max_depth: int) -> list[Nearest]:
 def _has_odd_name(reading: Nearest) -> bool:
     if not any(edit.rule == "rjson.unescaped-quote" for edit in reading.edits):
         return False
-    todo: list[Value] = list(reading.values)
-    while todo:
-        value = todo.pop()
-        if isinstance(value, dict):
-            if any('"' in name for name in value):
-                return True
-            todo.extend(value.values())
-        elif isinstance(value, list):
-            todo.extend(value)
-    return False
+    names = (name for node in nodes(reading.values) if isinstance(node, dict) for name in node)
+    return any('"' in name for name in names)
 
 
 class _Search:
@@ -149,7 +142,11 @@ class _Search:
                 continue
             if pos >= self._size and mode == _AFTER and not stack:
                 number += 1
-                yield cost, _edits_of(chain)
+                edits: list[Edit] = []
+                while chain is not None:
+                    chain, edit = chain
+                    edits.append(edit)
+                yield cost, edits[::-1]
             else:
                 self._go_on(pos, cost, mode, stack, chain)
 
@@ -164,10 +161,12 @@ class _Search:
         heappush(self._heap, (pos, cost, self._count, mode, stack, chain))
 
     def _go_on(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        text = self._text
-        ch = text[pos : pos + 1]
+        ch = self._text[pos : pos + 1]
         if not ch:
-            self._at_end(pos, cost, mode, stack, chain)
+            if mode == _AFTER and stack:
+                closers = "".join(_CLOSER[opener] for opener in reversed(stack))
+                edit = make_edit(Span(pos, pos), closers, "rjson.missing-bracket")
+                self._add(pos, cost + _PUT_IN * len(stack), _AFTER, "", (chain, edit))
             return
 
         self._strictly(pos, ch, cost, mode, stack, chain)
@@ -176,11 +175,16 @@ class _Search:
         if budget < min(_DIALECT, _DROPPED_DOUBLE):
             return
         self._in_dialect(pos, ch, cost, mode, stack, chain)
-        if budget >= _PUT_IN:
-            self._put_in(pos, ch, cost, mode, stack, chain)
-        self._drop(pos, ch, cost, mode, stack, chain)
-        if budget >= _REPLACED:
-            self._replace(pos, ch, cost, mode, stack, chain)
+        for end, text, rule, price, sign in self._moves(pos, ch, mode, stack, budget):
+            if price > budget:
+                continue
+            longer = (chain, make_edit(Span(pos, end), text, rule))
+            if not sign:
+                self._add(end, cost + price, mode, stack, longer)
+            elif sign == '"':
+                self._string(end, cost + price, mode, stack, longer)
+            else:
+                self._sign(sign, end, cost + price, mode, stack, longer)
         if budget >= _SWAPPED:
             self._swap(pos, ch, cost, mode, stack, chain)
 
@@ -271,58 +275,30 @@ class _Search:
 
     # one sign put right
 
-    def _at_end(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        if mode == _AFTER and stack:
-            closers = "".join(_CLOSER[opener] for opener in reversed(stack))
-            edit = make_edit(Span(pos, pos), closers, "rjson.missing-bracket")
-            self._add(pos, cost + _PUT_IN * len(stack), _AFTER, "", (chain, edit))
-
-    def _put_in(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        for sign, rule in _missing(ch, mode, stack):
-            if sign != '"' and _following(sign, mode, stack) is None:
-                continue
-            edit = make_edit(Span(pos, pos), sign, rule)
-            if sign == '"':
+    def _moves(
+        self, pos: int, ch: str, mode: int, stack: str, budget: int
+    ) -> Iterator[tuple[int, str, str, int, str]]:
+        # Yields the end, text, rule and price of edits that put a sign in, drop or replace one, and
+        # the sign that is there then, "" for none.
+        if budget >= _PUT_IN:
+            for sign, rule in _missing(ch, mode, stack):
                 # A quote of another kind that stands there was meant as this one.
-                price = _PUT_IN + (ch in QUOTES)
-                self._string(pos, cost + price, mode, stack, (chain, edit))
-            else:
-                self._sign(sign, pos, cost + _PUT_IN, mode, stack, (chain, edit))
-
-    def _drop(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        if ch not in _DROPPABLE:
-            return
-        double = ch in (self._text[pos - 1 : pos], self._text[pos + 1 : pos + 2])
-        if (
-            ch == '"'
-            and mode in _VALUES
-            and not double
-            and not _SECOND_QUOTE.match(self._text, pos)
-        ):
-            return  # it opens a string; nobody puts it before a word by mistake
-        price = _DROPPED_DOUBLE if double else _DROPPED
-        if cost + price > self._max_cost:
-            return
-        edit = make_edit(Span(pos, pos + 1), "", "rjson.extra-sign")
-        self._add(pos + 1, cost + price, mode, stack, (chain, edit))
-
-    def _replace(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
+                yield pos, sign, rule, _PUT_IN + (sign == '"' and ch in QUOTES), sign
+        if ch in _DROPPABLE:
+            double = ch in (self._text[pos - 1 : pos], self._text[pos + 1 : pos + 2])
+            # It opens a string; nobody puts it before a word by mistake.
+            opens = ch == '"' and mode in _VALUES and not double
+            if not opens or _SECOND_QUOTE.match(self._text, pos):
+                price = _DROPPED_DOUBLE if double else _DROPPED
+                yield pos + 1, "", "rjson.extra-sign", price, ""
         # Behind a number the last of these are its unit, and no sign that went wrong.
-        if ch.isalnum() or ch in "\\-_%°$€£":
+        if budget < _REPLACED or ch.isalnum() or ch in "\\-_%°$€£":
             return
-        arrow = _ARROW.match(self._text, pos) if mode == _COLON else None
-        size = 2 if arrow else 1
+        is_arrow = mode == _COLON and _ARROW.match(self._text, pos) is not None
         for sign in _expected(mode, stack):
-            if sign == ch or (sign == '"' and ch not in QUOTES):
-                continue
-            price = _REPLACED if arrow or ch in _ALIKE[sign] else _REPLACED_BY_OTHER
-            if cost + price > self._max_cost:
-                continue
-            edit = make_edit(Span(pos, pos + size), sign, "rjson.wrong-sign")
-            if sign == '"':
-                self._string(pos + 1, cost + price, mode, stack, (chain, edit))
-            else:
-                self._sign(sign, pos + size, cost + price, mode, stack, (chain, edit))
+            if sign != ch and (sign != '"' or ch in QUOTES):
+                price = _REPLACED if is_arrow or ch in _ALIKE[sign] else _REPLACED_BY_OTHER
+                yield pos + 1 + is_arrow, sign, "rjson.wrong-sign", price, sign
 
     def _swap(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
         sign = self._text[pos + 1 : pos + 2]
@@ -402,15 +378,6 @@ def _missing(ch: str, mode: int, stack: str) -> Iterator[tuple[str, str]]:
             yield '"', "rjson.missing-quote"
 
 
-def _edits_of(chain: Chain) -> list[Edit]:
-    edits: list[Edit] = []
-    while chain is not None:
-        chain, edit = chain
-        edits.append(edit)
-    edits.reverse()
-    return edits
-
-
 # where a string ends
 
 # How it works. The end that strict JSON knows, the next quote, costs nothing. Others are a quote
@@ -449,14 +416,9 @@ class _TextEnds:
     def of(self, pos: int, is_key: bool, top: str) -> list[End]:
         key = (pos, is_key, top)
         if key not in self._known:
-            ends: list[End] = []
             other = _BEHIND_KEY if is_key else _BEHIND_OTHER.get(top, _NEVER)
             none = _BEHIND_KEY if is_key else _BEHIND_NONE.get(top, _NEVER)
-            for end in self._find(pos, other, none):
-                ends.append(end)
-                if len(ends) >= _MAX_ENDS:
-                    break
-            self._known[key] = ends
+            self._known[key] = list(islice(self._find(pos, other, none), _MAX_ENDS))
         return self._known[key]
 
     def _find(

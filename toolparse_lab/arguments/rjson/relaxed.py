@@ -110,48 +110,39 @@ def stringify(value: object) -> str:
     >>> stringify({"b": [1, 2.5], "a": None})
     '{"a":null,"b":[1,2.5]}'
     """
+    root: dict[str, Any] = {"": value}
+    for box, key in _places(root):
+        node = box[key]
+        if isinstance(node, dict):
+            box[key] = {str(k): node[k] for k in sorted(node, key=str)}
+        elif isinstance(node, (list, tuple)):
+            box[key] = list(node)
     try:
-        return write_canonical(_sorted(value))
+        return write_canonical(root[""])
     except (TypeError, ValueError) as error:
         raise BadOptions("this is no JSON value", got=str(error)) from None
 
 
-def _sorted(value: Any) -> Any:
-    # The copy hangs in a list of its own, so that the value itself is replaced like any other.
-    root: list[Any] = [value]
-    stack: list[tuple[Any, Any]] = [(root, 0)]
-    while stack:
-        box, key = stack.pop()
-        node = box[key]
-        if isinstance(node, dict):
-            node = box[key] = {str(k): node[k] for k in sorted(node, key=str)}
-            stack.extend((node, k) for k in node)
-        elif isinstance(node, (list, tuple)):
-            node = box[key] = list(node)
-            stack.extend((node, i) for i in range(len(node)))
-
-    return root[0]
-
-
 def _revive(value: Any, reviver: Reviver) -> Any:
-    # Parents come before what they hold in `order`; gone through backwards, they come after it.
     root: dict[str, Any] = {"": value}
-    order: list[tuple[Any, Any]] = []
-    stack: list[tuple[Any, Any]] = [(root, "")]
+    # Backwards, so that what a container holds comes before it.
+    for box, key in reversed(list(_places(root))):
+        box[key] = reviver(str(key), box[key])
+    return root[""]
 
+
+def _places(root: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    # Yields the container and the key of each value in `root`, those of containers before those of
+    # what they hold. A value that is replaced there is gone on from.
+    stack: list[tuple[Any, Any]] = [(root, "")]
     while stack:
         box, key = stack.pop()
-        order.append((box, key))
+        yield box, key
         node = box[key]
         if isinstance(node, dict):
             stack.extend((node, k) for k in reversed(node))
         elif isinstance(node, list):
             stack.extend((node, i) for i in range(len(node) - 1, -1, -1))
-
-    for box, key in reversed(order):
-        box[key] = reviver(str(key), box[key])
-
-    return root[""]
 
 
 # tokens
@@ -332,70 +323,50 @@ class _Reader:
 
     def _value(self) -> Any:
         root: list[Any] = []
-        self._stack = [root]
+        stack: list[Any] = [root]
+        self._stack = stack
         while True:
             token = self._next()
-            if self._is_skipped(token):
-                continue
+            if token.kind not in _VALUES:
+                self._unexpected(token, _VALUE)
+                # Before the end, or a comma, the value is simply missing: it is null, and the comma
+                # stays.
+                if token.kind == ",":
+                    self._pos -= 1
+                elif token.kind != "eof":
+                    continue
 
-            opened = self._place(token)
-            if opened is not None and self._enter(opened, token):
-                continue
+            is_opener = token.kind in _OPENERS
+            node: Any = token.value
+            if is_opener:
+                node = {} if token.kind == "{" else []
+            box = stack[-1]
+            if isinstance(box, dict):
+                name = self._key or ""
+                if name in box and not self._duplicate:
+                    self._complain(token, f"Duplicate key: {name}")
+                box[name] = node
+            else:
+                box.append(node)
+
+            if is_opener:
+                if len(stack) > self._max_depth:
+                    message = f"Nested deeper than {self._max_depth}"
+                    raise _error_at(self._text, token.start, message)
+                if self._tokens[self._pos].kind != ("}" if token.kind == "{" else "]"):
+                    stack.append(node)
+                    if token.kind == "{":
+                        self._key = self._read_key()
+                    continue
+                self._pos += 1  # an empty one, which is closed again
 
             # After a value: commas and closers until the next value begins.
-            while len(self._stack) > 1 and not self._goes_on():
-                self._stack.pop()
-
-            if len(self._stack) == 1:
+            while len(stack) > 1 and not self._goes_on():
+                stack.pop()
+            if len(stack) == 1:
                 return root[0]
-            if isinstance(self._stack[-1], dict):
+            if isinstance(stack[-1], dict):
                 self._key = self._read_key()
-
-    def _is_skipped(self, token: _Token) -> bool:
-        # Return True if another value may follow. Before the end, or a comma, the value is simply
-        # missing: it is null, and the comma stays.
-        if token.kind in _VALUES:
-            return False
-
-        self._unexpected(token, _VALUE)
-        if token.kind == ",":
-            self._pos -= 1
-            return False
-
-        return token.kind != "eof"
-
-    def _place(self, token: _Token) -> Any:
-        # Returns the container that a token opens.
-        node: Any = token.value
-        if token.kind in _OPENERS:
-            node = {} if token.kind == "{" else []
-
-        box = self._stack[-1]
-        if isinstance(box, dict):
-            name = "" if self._key is None else self._key
-            if name in box and not self._duplicate:
-                self._complain(token, f"Duplicate key: {name}")
-            box[name] = node
-        else:
-            box.append(node)
-
-        return node if token.kind in _OPENERS else None
-
-    def _enter(self, box: Any, token: _Token) -> bool:
-        # False for an empty one, which is closed again.
-        if len(self._stack) > self._max_depth:
-            raise _error_at(self._text, token.start, f"Nested deeper than {self._max_depth}")
-
-        is_object = isinstance(box, dict)
-        if self._tokens[self._pos].kind == ("}" if is_object else "]"):
-            self._pos += 1
-            return False
-
-        self._stack.append(box)
-        if is_object:
-            self._key = self._read_key()
-
-        return True
 
     def _goes_on(self) -> bool:
         # The comma before another member (True), or the closer (False).

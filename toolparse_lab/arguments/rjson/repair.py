@@ -140,11 +140,8 @@ def _load_without_doubles(
     text: str, edits: list[Edit], edited: str
 ) -> tuple[list[Value], list[Edit]]:
     edit_map = EditMap(edits)
-    drops: list[Edit] = []
-    for double in _outer_doubles(edited):
-        span = Span(*edit_map.raw_span(double.start, double.end))
-        drops.append(Edit(span, "", "rjson.equal-duplicate-key"))
-
+    spans = (Span(*edit_map.raw_span(d.start, d.end)) for d in _outer_doubles(edited))
+    drops = [Edit(span, "", "rjson.equal-duplicate-key") for span in spans]
     merged = _with_drops(edits, drops)
     try:
         return read_sequence(apply_edits(text, merged)), merged
@@ -280,12 +277,15 @@ class _Search:
         return end
 
     def _value_or_prose(self, pos: int) -> int:
-        damage = self._damage
+        damage, text = self._damage, self._text
         mark = len(damage.edits)
         try:
             end = self._value(pos)
         except Refusal:
-            start = self._next_start(pos + 1) if self._may_be_prose(pos) else -1
+            self._tries += 1
+            may_be_prose = self._prose and self._tries <= _MAX_TRIES and text[pos] in "{["
+            may_be_prose = may_be_prose and not _JSON_HEAD.match(text[pos : pos + _HEAD_SIZE])
+            start = self._next_start(pos + 1) if may_be_prose else -1
             if start < 0:
                 raise
         else:
@@ -297,23 +297,12 @@ class _Search:
         damage.edit(pos, start, "", "rjson.prose")
         return start
 
-    def _may_be_prose(self, pos: int) -> bool:
-        self._tries += 1
-        if not self._prose or self._tries > _MAX_TRIES:
-            return False
-        if _JSON_HEAD.match(self._text[pos : pos + _HEAD_SIZE]):
-            return False
-
-        return self._text[pos] in "{["
-
     def _value(self, pos: int) -> int:
         damage, text = self._damage, self._text
-        if text[pos] in "\"'" and _HEADLESS.match(text, pos):
+        headless = text[pos] in "\"'" and _HEADLESS.match(text, pos) is not None
+        if headless:
             damage.edit(pos, pos, "{", "rjson.missing-opener")
-            end = damage.find_members(pos)
-        else:
-            end = damage.find_value(pos)
-
+        end = damage.find_value(pos, members=headless)
         self._count += 1
         return end
 

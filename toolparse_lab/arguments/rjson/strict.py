@@ -208,16 +208,25 @@ class CleanParts:
             try:
                 value, length = scan(text[pos : pos + WINDOW], 0)
             except (ValueError, StopIteration, RecursionError) as error:
-                self._wasted += _characters_tried(error)
+                # The whole window where it does not say, so that the budget errs on the side of too
+                # much.
+                if isinstance(error, StopIteration):
+                    self._wasted += error.value
+                else:
+                    self._wasted += getattr(error, "pos", WINDOW)
                 self._failed = pos
                 return end
 
-            if level + length // 2 > self._max_depth and self._too_deep(pos, pos + length, level):
-                self._failed = pos
-                return end
+            after = pos + length
+            if level + length // 2 > self._max_depth:
+                # Perhaps too deep: brackets count, in strings too.
+                brackets = text.count("[", pos, after) + text.count("{", pos, after)
+                if level + brackets > self._max_depth:
+                    self._failed = pos
+                    return end
 
-            parts.append((pos, pos + length, value))
-            end = pos + length
+            parts.append((pos, after, value))
+            end = after
             self._gained += length
             following = _NEXT_ITEM.match(text, end) if items else None
             if following is None:
@@ -225,23 +234,10 @@ class CleanParts:
 
             pos = following.end()
 
-    def _too_deep(self, start: int, end: int, level: int) -> bool:
-        # Perhaps too deep: brackets count, in strings too.
-        text = self._text
-        return level + text.count("[", start, end) + text.count("{", start, end) > self._max_depth
-
     def forget(self, pos: int) -> None:
         """Drop the parts from `pos` on: the text that the walk took for JSON there was none."""
         while self.parts and self.parts[-1][0] >= pos:
             self.parts.pop()
-
-
-def _characters_tried(error: Exception) -> int:
-    # The whole window where it does not say, so that the budget errs on the side of too much.
-    if isinstance(error, StopIteration):
-        offset: int = error.value
-        return offset
-    return error.pos if isinstance(error, json.JSONDecodeError) else WINDOW
 
 
 # The one way in which reading says that it will not guess.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ...core.errors import UnknownName, near
+from ...core.errors import UnknownName
 from ...core.types import JsonSchema, Policy, Problem, Step
 from ...core.types.spans import maker_of
 from ...core.values import Value, escape_token, number, read_plain, write_canonical
@@ -77,12 +77,8 @@ def coerce(
     {'a': 1}
     """
     if policy not in POLICIES:
-        raise UnknownName(
-            "no coercion policy of this name",
-            got=policy,
-            expected=", ".join(POLICIES),
-            hint=near(policy, POLICIES),
-            code="unknown-rule",
+        raise UnknownName.unknown(
+            "no coercion policy of this name", policy, POLICIES, code="unknown-rule"
         )
     if policy == "none":
         return Coerced(value, ())
@@ -108,8 +104,10 @@ def _left_alone(value: Value, message: str) -> Coerced:
 
 def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text: bool) -> Coerced:
     if policy == "lossy":
-        new, steps = coerce_lossy(value, view)
-        return Coerced(new, tuple(steps))
+        # `middleware`, then anything that makes the rest validate. One walk has the steps of both.
+        walk = Walk("middleware", False, Budget(value))
+        new = _force(walk.value(value, view, "", 0), view, "", walk, 0)
+        return Coerced(new, tuple(walk.steps))
 
     # Without branches nothing is spent before the walk.
     budget = None if view.only_leaves else Budget(value)
@@ -164,14 +162,6 @@ def _unwrapped(value: Value, view: View, walk: Walk) -> Value:
 _SOME_NUMBER = re.compile(r"(-?)0*+([0-9]*)(?:[.,]([0-9]+))?")
 _YES = frozenset(("true", "yes", "y", "on", "1", "ja", "oui", "si"))
 _MAX_DEPTH = 100  # of a value that is looked into
-
-
-def coerce_lossy(value: Value, view: View) -> tuple[Value, list[Step]]:
-    """Policy `middleware`, then anything that makes the rest validate. Returns value and steps."""
-    walk = Walk("middleware", False, Budget(value))
-    # The same walk notes the steps of both.
-    coerced = walk.value(value, view, "", 0)
-    return _force(coerced, view, "", walk, 0), walk.steps
 
 
 def _force(value: Value, view: View, path: str, walk: Walk, depth: int) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ...core.values import Value, same
+from ...core.values import Value, nodes, same
 from .kinds import LEAVES, is_type
 from .view import View
 
@@ -54,17 +54,10 @@ class Budget:
 def size_of(value: Value) -> int:
     """Return the size of a value: its nodes, with a node for every eight characters of text."""
     size = 0
-    todo = [value]
-    while todo and size < _MOST_NODES:
-        node = todo.pop()
-        size += 1
-        if isinstance(node, dict):
-            todo.extend(node.values())
-        elif isinstance(node, list):
-            todo.extend(node)
-        elif isinstance(node, str):
-            size += len(node) // _CHARACTERS_A_NODE
-
+    for node in nodes(value):
+        size += 1 + (len(node) // _CHARACTERS_A_NODE if isinstance(node, str) else 0)
+        if size >= _MOST_NODES:
+            break
     return size
 
 
@@ -72,19 +65,27 @@ def size_of(value: Value) -> int:
 # recursion: a pair is taken off, its own node is looked at, and its members that are not plainly
 # right are put on. A union with one branch that a value can be meant for goes on the list as that
 # branch; only a union with several asks again, by recursion. Unions inside unions would make that
-# exponential, so answers are kept by the identity of branch and value, which is safe because
-# both outlive the question. What is left are schemas of very many branches; a budget of steps ends
-# those.
+# exponential, so answers are kept by the identity of branch and value. What is left are schemas of
+# very many branches; a budget of steps ends those.
 
 
 class Answers(dict[tuple[int, int], bool]):
     """The answers of a union's branches, by the identity of branch and value, and their budget."""
 
-    __slots__ = ("budget",)
+    __slots__ = ("_alive", "budget")
 
     def __init__(self, budget: Budget) -> None:
         super().__init__()
         self.budget = budget
+        self._alive: list[Value] = []  # no other value gets the id of one of these
+
+    def holds(self, branch: View, value: Value, unions: int) -> bool:
+        """Return True if a branch holds for a value. unions: as for `conforms_by_answers`."""
+        key = id(branch), id(value)
+        if key not in self:
+            self[key] = conforms_by_answers(branch, value, unions, self)
+            self._alive.append(value)
+        return self[key]
 
 
 # What must still hold: a view, a value, and the unions passed on the way to it.
@@ -175,13 +176,7 @@ def _some_branch_holds(
             todo.append((only, value, hops + 1))
             return True
 
-    for branch in branches:
-        key = id(branch), id(value)
-        if key not in answers:
-            answers[key] = conforms_by_answers(branch, value, unions + 1, answers)
-        if answers[key]:
-            return True
-    return False
+    return any(answers.holds(branch, value, unions + 1) for branch in branches)
 
 
 def _node_allows(view: View, value: Value) -> bool:

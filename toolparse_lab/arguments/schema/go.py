@@ -5,6 +5,7 @@ strconv as it needs.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -18,9 +19,6 @@ from .references import unwrap_json_schema
 # a number at all, and only then Python computes it; both round to the nearest double, so that the
 # values are equal.
 
-_FLOATS = frozenset(("number", "float64", "float", "double"))
-_INTEGERS = frozenset(("integer", "int", "int64", "int32"))
-_BOOLEANS = frozenset(("boolean", "bool"))
 GO_KINDS = {
     "coerce.go-parse-float": "float64",
     "coerce.go-parse-int": "int64",
@@ -34,8 +32,10 @@ _DECIMAL = re.compile(rf"[+-]?(?:{_D}(?:\.(?:{_D})?)?|\.{_D})(?:[eE][+-]?{_D})?"
 _HEX = re.compile(rf"[+-]?0[xX]_?(?:{_H}(?:\.(?:{_H})?)?|\.{_H})[pP][+-]?{_D}")
 _SPECIAL = re.compile(r"([+-]?)inf(?:inity)?|nan", re.IGNORECASE)
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
-_FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
+_BOOLEANS = {
+    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
+}
 _INT64 = 2**63
 _INT64_DIGITS = 19  # longer ones overflow, and reading them would cost the square of their length
 _INFINITIES = (float("inf"), float("-inf"))
@@ -57,7 +57,8 @@ def coerce_like_go(value: Value, schema: Any) -> tuple[Value, list[Step]]:
         if kind is None or not isinstance(member, str):
             continue
 
-        new, rule = _parse(member, kind.lower())
+        parse, rule = _PARSERS.get(kind.lower(), (None, ""))
+        new = parse(member) if parse else None
         if new is not None:
             out[key] = new
             steps.append(Step("coerce", rule, "/" + escape_token(key), None, member, new))
@@ -90,21 +91,12 @@ def go_log_line(step: Step) -> str:
     return f"{key}: string({step.before}) -> {kind}({format_v(new)})"
 
 
-def _parse(text: str, kind: str) -> tuple[Value, str]:
-    if kind in _FLOATS:
-        x = parse_float(text)
-        return (None if x is None else _as_go_writes(x)), "coerce.go-parse-float"
-    if kind in _INTEGERS:
-        return parse_int(text), "coerce.go-parse-int"
-    if kind in _BOOLEANS:
-        return parse_bool(text), "coerce.go-parse-bool"
-
-    return None, ""
-
-
-def _as_go_writes(x: float) -> Value:
+def _number(text: str) -> Value:
     # As Go's JSON has it: an integer without a point, and a zero with its sign. Infinity and NaN
     # stay floats, since JSON has no text for them.
+    x = parse_float(text)
+    if x is None:
+        return None
     if x.is_integer() and abs(x) < _LARGEST_EXACT:
         return int(x) if x or not str(x).startswith("-") else Num("-0")
 
@@ -148,9 +140,15 @@ def parse_int(text: str) -> int | None:
 
 def parse_bool(text: str) -> bool | None:
     """Return the result of `strconv.ParseBool(text)`, or None if it fails."""
-    if text in _TRUE:
-        return True
-    return False if text in _FALSE else None
+    return _BOOLEANS.get(text)
+
+
+# Name of a type, in lower case -> what reads a text as one, and the rule.
+_PARSERS: Mapping[str, tuple[Callable[[str], Value], str]] = {
+    **dict.fromkeys(("number", "float64", "float", "double"), (_number, "coerce.go-parse-float")),
+    **dict.fromkeys(("integer", "int", "int64", "int32"), (parse_int, "coerce.go-parse-int")),
+    **dict.fromkeys(("boolean", "bool"), (parse_bool, "coerce.go-parse-bool")),
+}
 
 
 def format_v(value: float | int | bool) -> str:
@@ -167,21 +165,8 @@ def format_v(value: float | int | bool) -> str:
         return "+Inf" if value > 0 else "-Inf"
 
     # Both languages print the shortest digits that read back, so that only their layout differs.
-    sign, digits, exponent = Decimal(repr(value)).as_tuple()
-    minus = "-" if sign else ""
-    significant = "".join(map(str, digits)).rstrip("0")
-    if not significant:
-        return minus + "0"
-
-    # value = significant × 10^scale, and its first digit stands for 10^power
-    scale = int(exponent) + len(digits) - len(significant)
-    power = len(significant) - 1 + scale
-    if power < -4 or power >= 6:
-        point = "." if len(significant) > 1 else ""
-        mantissa = significant[0] + point + significant[1:]
-        return f"{minus}{mantissa}e{'+' if power >= 0 else '-'}{abs(power):02d}"
-    if scale >= 0:
-        return minus + significant + "0" * scale
-    if power >= 0:
-        return f"{minus}{significant[: power + 1]}.{significant[power + 1 :]}"
-    return f"{minus}0.{'0' * (-power - 1)}{significant}"
+    shortest = Decimal(repr(value)).normalize()
+    if -4 <= shortest.adjusted() < 6 or not shortest:
+        return f"{shortest:f}"
+    mantissa, _, power = f"{shortest:e}".partition("e")
+    return f"{mantissa}e{int(power):+03d}"

@@ -82,19 +82,17 @@ def type_name(name: str) -> str:
 
 def foreign_type_names(schema: Any) -> dict[str, str]:
     """Return the names in a schema that are not JSON Schema's own, with their meaning."""
-    names: dict[str, str] = {}
-    for node in _nodes(schema):
-        for name in _names_of(node.get("type")):
-            meaning = type_name(name)
-            if meaning != name:
-                names[name] = meaning
-
-    return names
+    return {
+        name: meaning
+        for node in _nodes(schema)
+        for name in names_in(node.get("type"))
+        if (meaning := type_name(name)) != name
+    }
 
 
 def unknown_type_names(schema: Any) -> set[str]:
     """Return the names of types in a schema that are not JSON Schema's own."""
-    names = {name for node in _nodes(schema) for name in _names_of(node.get("type"))}
+    names = {name for node in _nodes(schema) for name in names_in(node.get("type"))}
     return names - _MEANINGS.keys()
 
 
@@ -114,26 +112,22 @@ def with_own_type_names(schema: Any) -> None:
     for node in _nodes(schema):
         keyword = node.get("type")
         if is_nullable(node) and isinstance(keyword, (str, list)):
-            keyword = [*(_names_of(keyword)), "null"]
+            keyword = [*names_in(keyword), "null"]
         if isinstance(keyword, str):
             node["type"] = type_name(keyword)
         elif isinstance(keyword, list):
-            # Two names may mean one type, which a list may hold once.
-            names = (type_name(name) if isinstance(name, str) else name for name in keyword)
-            once: list[Any] = []
-            for name in names:
-                if name not in once:
-                    once.append(name)
+            once: list[Any] = []  # two names may mean one type, which a list may hold once
+            for name in keyword:
+                own = type_name(name) if isinstance(name, str) else name
+                if own not in once:
+                    once.append(own)
             node["type"] = once
 
 
-def _names_of(keyword: Any) -> list[str]:
-    if isinstance(keyword, str):
-        return [keyword]
-    if isinstance(keyword, list):
-        return [name for name in keyword if isinstance(name, str)]
-
-    return []
+def names_in(keyword: Any) -> list[str]:
+    """Return the names in the value of the keyword `type`, one or a list of them."""
+    names = keyword if isinstance(keyword, list) else [keyword]
+    return [name for name in names if isinstance(name, str)]
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:

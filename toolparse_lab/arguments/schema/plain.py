@@ -9,7 +9,7 @@ nothing but texts, and most tools take nothing but scalars.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeAlias
@@ -28,18 +28,22 @@ from .view import View, view_of
 # library, which also has the words for what is wrong.
 
 _CHANGES_NOTHING: tuple[Policy, ...] = ("none", "safe")  # they leave whatever conforms as it is
-# The keywords that never make a value wrong, and with them those `conforms` looks at.
+# The keywords that never make a value wrong.
 _ANNOTATIONS = frozenset(
     ("title", "description", "default", "examples", "$schema", "$comment", "deprecated", "readOnly",
      "writeOnly", "format")
 )  # fmt: skip
-_PLAIN = _ANNOTATIONS | frozenset(
-    ("type", "properties", "required", "enum", "const", "items", "prefixItems", "anyOf",
-     "additionalProperties", "$defs", "definitions")
-)  # fmt: skip
 _DEFINITIONS = frozenset(("$defs", "definitions"))
-_NODES_BY_NAME = ("properties", "$defs", "definitions")
-_NODES_IN_ORDER = ("prefixItems", "anyOf")
+# The keywords of a plain node -> the types of their values, and the nodes in these. Tuples of
+# draft 7 and other odd values are left to the library.
+_PLAIN: Mapping[str, tuple[Any, Callable[[Any], Iterable[Any]]]] = {
+    **dict.fromkeys((*_ANNOTATIONS, "type", "const"), (object, lambda value: ())),
+    **dict.fromkeys(("required", "enum"), (list, lambda value: ())),
+    **dict.fromkeys((*_DEFINITIONS, "properties"), (dict, dict.values)),
+    **dict.fromkeys(("prefixItems", "anyOf"), (list, iter)),
+    "items": (dict, lambda node: (node,)),
+    "additionalProperties": ((dict, bool), lambda node: (node,)),
+}
 
 
 def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool = False) -> bool:
@@ -65,7 +69,8 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool
         else:
             # `middleware` reads text by the schema even where text is legal, so under it only plain
             # scalars are sure to stay. Of the others nothing is known.
-            stays = policy == "middleware" and view.of_leaves(value)
+            stays = policy == "middleware" and type(value) is dict and view.box is dict
+            stays = stays and len(_right_leaves(value, view)) == len(value)
             stays = stays and view.required <= value.keys()
         if not stays:
             return False
@@ -96,13 +101,13 @@ def plain_members(value: Value, schema_json: str) -> frozenset[str]:
     if type(value) is not dict or view.box is not dict:
         return frozenset()
 
-    bounded = {name for name, _ in bounds}
+    return frozenset(_right_leaves(value, view)).difference(name for name, _ in bounds)
+
+
+def _right_leaves(value: dict[str, Value], view: View) -> list[str]:
+    # The members that are scalars, each plainly of its own type.
     leaves = view.leaves
-    return frozenset(
-        name
-        for name, member in value.items()
-        if type(member) in leaves.get(name, ()) and name not in bounded
-    )
+    return [name for name, member in value.items() if type(member) in leaves.get(name, ())]
 
 
 @lru_cache(maxsize=2048)
@@ -129,59 +134,23 @@ def _plain_or_raise(schema_json: str) -> tuple[View, _Bounds] | None:
         if not isinstance(node, dict):
             return None
         if "$ref" in node:
-            # What a reference leads to must be plain as well.
-            target = _target(node, schema)
-            if target is None:
+            # What a reference leads to must be plain as well. If it is the whole schema,
+            # definitions may be next to it.
+            beside = node.keys() - _ANNOTATIONS - {"$ref"}
+            if beside - (_DEFINITIONS if node is schema else frozenset()):
+                return None
+            target = node_at(schema, node["$ref"]) if isinstance(node["$ref"], str) else None
+            if not isinstance(target, dict) or not target or "$ref" in target:
                 return None
             stack.append(target)
-        elif _is_plain(node):
-            stack.extend(_nodes_below(node))
-        else:
-            return None
+            continue
+        for keyword, value in node.items():
+            types, nodes_in = _PLAIN.get(keyword, ((), iter))
+            if not isinstance(value, types):
+                return None
+            stack.extend(nodes_in(value))
 
     return (view_of(schema_json), bounds) if has_own_type_names(schema) else None
-
-
-def _is_plain(node: dict[str, Any]) -> bool:
-    if not node.keys() <= _PLAIN:
-        return False
-
-    # Draft 7's tuples and other odd values are left to the library.
-    if not isinstance(node.get("items", {}), dict):
-        return False
-    if not isinstance(node.get("additionalProperties", {}), (dict, bool)):
-        return False
-    return all(isinstance(node.get(keyword, []), list) for keyword in ("required", "enum"))
-
-
-def _nodes_below(node: dict[str, Any]) -> Iterator[Any]:
-    # None, which is not a node, where a keyword is malformed: the caller then gives up.
-    for keyword in _NODES_BY_NAME:
-        nodes = node.get(keyword, {})
-        yield from nodes.values() if isinstance(nodes, dict) else (None,)
-    for keyword in _NODES_IN_ORDER:
-        nodes = node.get(keyword, [])
-        yield from nodes if isinstance(nodes, list) else (None,)
-    for keyword in ("items", "additionalProperties"):
-        if keyword in node:
-            yield node[keyword]
-
-
-def _target(node: dict[str, Any], schema: Any) -> Any:
-    if not _may_stand_beside(node, schema) or not isinstance(node["$ref"], str):
-        return None
-
-    target = node_at(schema, node["$ref"])
-    if not isinstance(target, dict) or not target or "$ref" in target:
-        return None
-
-    return target
-
-
-def _may_stand_beside(node: dict[str, Any], schema: Any) -> bool:
-    # Definitions may be next to the reference of the whole schema.
-    beside = node.keys() - _ANNOTATIONS - {"$ref"}
-    return not beside or (node is schema and beside <= _DEFINITIONS)
 
 
 # bounds

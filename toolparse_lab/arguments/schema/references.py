@@ -30,18 +30,11 @@ def unwrap_json_schema(schema: Any) -> Any:
 
 def resolve(node: Any, root: Any) -> Any:
     """Return a node with its references followed and its allOf members merged into it."""
-    return _Resolution(root).resolve(node, frozenset())
+    budget = _MAX_PARTS
 
-
-class _Resolution:
-    __slots__ = ("_budget", "_root")
-
-    def __init__(self, root: Any) -> None:
-        self._root = root
-        self._budget = _MAX_PARTS
-
-    def resolve(self, node: Any, trail: frozenset[str]) -> Any:
+    def resolved(node: Any, trail: frozenset[str]) -> Any:
         # trail: the references that led here.
+        nonlocal budget
         node = unwrap_json_schema(node)
         while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
             ref = node["$ref"]
@@ -51,7 +44,7 @@ class _Resolution:
             # Draft 7 ignored the keywords next to a reference, later drafts keep to them. Authors
             # mean them. A reference that leads nowhere leaves them alone.
             own = {k: v for k, v in node.items() if k != "$ref"}
-            target = node_at(self._root, ref)
+            target = node_at(root, ref)
             node = {**target, **own} if isinstance(target, Mapping) else own
 
         if not isinstance(node, Mapping) or not isinstance(node.get("allOf"), list):
@@ -60,15 +53,15 @@ class _Resolution:
         # A view for reading arguments, not for validation, which takes allOf as it is.
         merged: dict[str, Any] = {k: v for k, v in node.items() if k != "allOf"}
         for part in node["allOf"]:
-            self._budget -= 1
-            if self._budget < 0:
+            budget -= 1
+            if budget < 0:
                 break
-
-            resolved = self.resolve(part, trail)
-            if isinstance(resolved, Mapping):
-                _merge(merged, resolved)
-
+            inner = resolved(part, trail)
+            if isinstance(inner, Mapping):
+                _merge(merged, inner)
         return merged
+
+    return resolved(node, frozenset())
 
 
 def _merge(into: dict[str, Any], part: Mapping[str, Any]) -> None:

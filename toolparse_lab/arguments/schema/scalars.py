@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ...core.rules import RULES
 from ...core.types import Edit, Step
@@ -93,28 +93,18 @@ class _Unrecorded(Record):
 UNRECORDED = _Unrecorded("safe")
 
 
-def _number_from_text(record: Record, value: str, path: str) -> Value:
+def _number_from_text(record: Record, value: str, path: str, *, whole: bool = False) -> Value:
     number_read = (_short_number if len(value) < _SHORT else _number_in)(value, record.safe)
     if number_read is None:
         return value
-
-    rule = _INTEGER_RULE if isinstance(number_read, int) else _NUMBER_RULE
-    return record.note(rule, path, value, number_read)
-
-
-def _integer_from_text(record: Record, value: str, path: str) -> Value:
-    number_read = (_short_number if len(value) < _SHORT else _number_in)(value, record.safe)
-    if number_read is None:
-        return value
-    if not isinstance(number_read, int):
+    if whole and not isinstance(number_read, int):
         # 3.0 is read again as 3, so that its lexeme has no point.
-        whole = _whole(number_read) if record.safe or "e" not in value.lower() else None
-        if whole is not None:
-            number_read = whole
-        elif record.safe:
+        integer = _whole(number_read) if record.safe or "e" not in value.lower() else None
+        if integer is None and record.safe:
             return value
+        number_read = number_read if integer is None else integer
 
-    is_integer = isinstance(number_read, int) or number_read.text == "-0"
+    is_integer = isinstance(number_read, int) or (whole and number_read.text == "-0")
     return record.note(_INTEGER_RULE if is_integer else _NUMBER_RULE, path, value, number_read)
 
 
@@ -193,7 +183,7 @@ def holds_bare_null(value: Value) -> bool:
 
 TEXT_READERS: Mapping[str, Callable[[Record, str, str], Value]] = {
     "number": _number_from_text,
-    "integer": _integer_from_text,
+    "integer": partial(_number_from_text, whole=True),
     "boolean": _boolean_from_text,
     "null": _null_from_text,
 }
@@ -257,17 +247,21 @@ def from_untyped_text(record: Record, value: str, path: str) -> Value:
     return value
 
 
-def object_from_text(record: Record, value: str, path: str) -> Value:
-    """Return an object out of JSON text that begins like one, strictly or after repair."""
+def container_from_text(record: Record, value: str, path: str, *, array: bool) -> Value:
+    """Return an object out of JSON text that begins like one, strictly or after repair.
+
+    array: or a list, of which an object becomes the only item.
+    """
     text = value.strip(SPACE)
-    if text[:1] != "{":
+    if text[:1] != "{" and not (array and text[:1] == "["):
         return value
 
     parsed = json_of(text, record.safe)
-    if not isinstance(parsed, dict):
+    if not isinstance(parsed, (dict, list) if array else dict):
         return value
-
-    return record.note("coerce.json-from-string", path, value, parsed)
+    record.note("coerce.json-from-string", path, value, parsed)
+    is_item = array and isinstance(parsed, dict)
+    return record.note("coerce.wrap-array", path, parsed, [parsed]) if is_item else parsed
 
 
 def json_of(text: str, whole: bool) -> Value:
@@ -333,11 +327,9 @@ def to_enum(record: Record, value: Value, view: View, path: str) -> Value:
 
 def _enum_from_text(record: Record, value: str, members: tuple[Value, ...], path: str) -> Value:
     text = value.strip(SPACE)
-    if text != value and is_member(text, members):
-        return record.note("coerce.trim", path, value, text)
-    inner = _unquoted(text)
-    if inner != value and is_member(inner, members):
-        return record.note("coerce.unquote", path, value, inner)
+    for rule, inner in (("coerce.trim", text), ("coerce.unquote", _unquoted(text))):
+        if inner != value and is_member(inner, members):
+            return record.note(rule, path, value, inner)
 
     # Two members that could be meant, such as 5 and 5.0, are no answer.
     named = [m for m in members if not isinstance(m, str) and _names_member(text, m)]
@@ -368,13 +360,9 @@ def _names_member(text: str, member: Value) -> bool:
 
 
 def _unquoted(text: str) -> str:
-    if len(text) < 2:
-        return text
-
     for opener, closer in _QUOTES:
-        if text[0] == opener and text[-1] == closer:
+        if len(text) > 1 and text[0] == opener and text[-1] == closer:
             return text[1:-1].strip(SPACE)
-
     return text
 
 
@@ -412,12 +400,9 @@ def value_of_text(text: str, view: View, budget: Budget | None = None) -> Value:
     value: Value = values[0]
     if not any(is_type(value, name) for name in view.types_beside_text):
         return text
-    # A number may be a version or an identifier, with a meaning in each of its characters.
-    if not isinstance(value, (dict, list)) and _shortest(value) != text:
+    # A number may be a version or an identifier, with a meaning in each of its characters: only a
+    # text that says nothing but its value is one, 1.5 and not 1.50.
+    written = float.__repr__ if isinstance(value, float) else write_canonical
+    if not isinstance(value, (dict, list)) and written(value) != text:
         return text
     return value if conforms(view, value, budget) else text
-
-
-def _shortest(value: Value) -> str:
-    # The one text of a scalar that says nothing but its value: 1.5 for 1.50.
-    return float.__repr__(value) if isinstance(value, float) else write_canonical(value)

@@ -11,7 +11,14 @@ from typing import Any
 
 from ...core.errors import NoStrictForm
 from ...core.types import JsonSchema
-from ...core.values import Value, escape_token, pointer_tokens, read_plain, write_canonical
+from ...core.values import (
+    Value,
+    escape_token,
+    nodes,
+    pointer_tokens,
+    read_plain,
+    write_canonical,
+)
 from .conforms import Budget, OverBudget, TooDeep, conforms, is_member
 from .kinds import is_type, with_own_type_names
 from .references import node_at, unwrap_json_schema
@@ -321,7 +328,7 @@ def strict_arguments(arguments: Value, schema: JsonSchema) -> Value:
 
 def plain_arguments(arguments: Value, schema: JsonSchema) -> tuple[Value, tuple[DroppedNulls, ...]]:
     """Return arguments without the nulls that only the strict form asked for."""
-    if not _holds_null(arguments):
+    if all(node is not None for node in nodes(arguments)):
         return arguments, ()
     return _walked(arguments, schema, restoring=True)
 
@@ -403,16 +410,3 @@ class _Walk:
             if conforms(branch, own, self.budget):
                 return branch
         return None
-
-
-def _holds_null(value: Value) -> bool:
-    todo: list[Value] = [value]
-    while todo:
-        node = todo.pop()
-        if node is None:
-            return True
-        if isinstance(node, dict):
-            todo.extend(node.values())
-        elif isinstance(node, list):
-            todo.extend(node)
-    return False

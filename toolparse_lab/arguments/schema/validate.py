@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from importlib.util import find_spec
@@ -63,22 +62,21 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
 
 def find_problems(value: Value, schema_json: str) -> tuple[Problem, ...]:
     """`validate` for a value of which `fits` has said that it does not plainly conform."""
-    judgement = _judgement(schema_json)
-    if judgement.validator is None:
-        return judgement.problems
+    validator, noted = _judgement(schema_json)
+    if validator is None:
+        return noted
     try:
-        validator = judgement.validator
         if plain_names := plain_members(value, schema_json):
             validator = _validator_but(schema_json, plain_names)
         # A wrong list of a thousand items would have a thousand problems, all alike.
         with spending(Budget(value)):
             errors = list(islice(validator.iter_errors(value), _MAX_PROBLEMS))
     except Exception as error:  # none of the many ways in which it fails may break a parse
-        return (*judgement.problems, _failure(error, value))
+        return (*noted, _failure(error, value))
 
     # The library complains once a missing member; one complaint an object names them all.
     problems = sorted(dict.fromkeys(map(_problem, errors)), key=lambda problem: problem.path)
-    return (*judgement.problems, *problems)
+    return (*noted, *problems)
 
 
 def _failure(error: Exception, value: Value) -> Problem:
@@ -126,28 +124,23 @@ def _problem(error: Any) -> Problem:
     return Problem("validate", _CODES.get(keyword, "validate.constraint"), "error", message, path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Judgement:
-    validator: Any
-    problems: tuple[Problem, ...]
-
-
 @lru_cache(maxsize=512)
-def _judgement(schema_json: str) -> _Judgement:
+def _judgement(schema_json: str) -> tuple[Any, tuple[Problem, ...]]:
+    # The validator of a schema, None for a broken one, and what is wrong with the schema.
     try:
         schema = unwrap_json_schema(read_plain(schema_json))
         names = foreign_type_names(schema)
         with_own_type_names(schema)
         validator = _new_validator(schema)
     except Exception as error:  # a schema can be broken in as many ways as the library can raise
-        return _Judgement(None, (_failure(error, None),))
+        return None, (_failure(error, None),)
 
     if not names:
-        return _Judgement(validator, ())
+        return validator, ()
     readings = ", ".join(f"{name!r} as {meaning!r}" for name, meaning in sorted(names.items()))
     message = f"the tool's schema names types that JSON Schema does not have; read {readings}"
     note = _note("validate.type-name", "warning", brief(message, 300))
-    return _Judgement(validator, (note,))
+    return validator, (note,)
 
 
 def _new_validator(schema: Any) -> Any:
@@ -168,7 +161,7 @@ def _new_validator(schema: Any) -> Any:
 @lru_cache(maxsize=2048)
 def _validator_but(schema_json: str, names: frozenset[str]) -> Any:
     # The library is told that anything goes where our own view has said yes.
-    whole = _judgement(schema_json).validator
+    whole, _ = _judgement(schema_json)
     properties = whole.schema.get("properties")
     if not isinstance(properties, dict):
         return whole

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...core.errors import BadToolSpec
 from ...core.values import Value, read_plain, write_canonical
-from .kinds import LEAVES, is_nullable, type_name
+from .kinds import LEAVES, is_nullable, names_in, type_name
 from .references import resolve, unwrap_json_schema
 
 # How it works. A `Root` holds a whole schema and one `View` for each of its nodes, by the node's
@@ -239,26 +239,11 @@ class View:
             return False
         return self.leaves.keys() == self.properties.keys()
 
-    def of_leaves(self, value: Value) -> bool:
-        """Return True if a value is an object of declared scalars, each plainly of its own type."""
-        if type(value) is not dict or self.box is not dict:
-            return False
-
-        leaves = self.leaves
-        for key, member in value.items():
-            types = leaves.get(key)
-            if types is None or type(member) not in types:
-                return False
-
-        return True
-
 
 def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
     # The order matters to whoever takes the first of them, so it is ours and not the author's.
-    keyword = node.get("type")
-    keywords = keyword if isinstance(keyword, list) else [keyword]
     # Names that JSON Schema does not know stay: they allow nothing, as their author may notice.
-    names = [type_name(name) for name in keywords if isinstance(name, str)]
+    names = [type_name(name) for name in names_in(node.get("type"))]
     # People leave `type` out next to `properties`. By the letter such a schema admits any text. Its
     # author meant an object.
     if not names and any(keyword in node for keyword in _OBJECT_KEYWORDS):

@@ -6,18 +6,17 @@ from typing import Any
 
 from ...core.types import Step
 from ...core.values import Value, escape_token, same
-from .conforms import Answers, Budget, conforms, conforms_by_answers, is_member
+from .conforms import Answers, Budget, conforms, is_member
 from .kinds import LEAVES, is_type
 from .scalars import (
     SPACE,
     TEXT_READERS,
     Record,
     boolean_from_switch,
+    container_from_text,
     from_untyped_text,
     is_bare_null,
     is_padded,
-    json_of,
-    object_from_text,
     to_enum,
     to_text,
     value_of_text,
@@ -51,7 +50,7 @@ class Walk(Record):
     """One coercion under way."""
 
     __slots__ = (
-        *("_alive", "_answers", "_in_union", "_is_endless", "_item", "_links", "_no_switch_at"),
+        *("_answers", "_in_union", "_is_endless", "_item", "_links", "_no_switch_at"),
         *("_outcomes", "_trials", "budget", "raw_text"),
     )
 
@@ -71,7 +70,6 @@ class Walk(Record):
         # value is kept so that no other object gets its id while the walk lasts.
         self._outcomes: dict[tuple[int, int, bool], tuple[Value, Value, list[Step], str]] = {}
         self._answers: Answers | None = None  # most walks meet no union
-        self._alive: list[Value] = []  # the values in `_answers`, kept for the same reason
         self._in_union = False  # a union is being tried
         # The path of a value of which an outer union admits more than booleans.
         self._no_switch_at: str | None = None
@@ -148,52 +146,34 @@ class Walk(Record):
 
     def branch(self, value: Value, view: View, path: str, depth: int) -> Value:
         """Return the value as the first branch it can be brought to."""
-        # Inside a union, only `holds` asks what is legal, since it remembers its answers.
         was_in_union, self._in_union = self._in_union, True
         was_no_switch_at = self._no_switch_at
         if not view.only_boolean:
             self._no_switch_at = path
-        try_results = self._try_branches(value, view, path, depth)
-        self._in_union, self._no_switch_at = was_in_union, was_no_switch_at
-
-        # Two branches that give different values are two readings of one text.
-        if not try_results or (self.safe and len(try_results) > 1):
-            return value
-
-        new, steps = try_results[0]
-        self.steps.extend(steps)
-        return new
-
-    def _try_branches(
-        self, value: Value, view: View, path: str, depth: int
-    ) -> list[tuple[Value, list[Step]]]:
         mark = len(self.steps)
         results: list[tuple[Value, list[Step]]] = []
         for branch in view.any_of:
             new = self.value(value, branch, path, depth + 1)
             steps = self.steps[mark:]
             del self.steps[mark:]
-            if not self.holds(branch, new):
+            if self._answers is None:
+                self._answers = Answers(self.budget)
+            # It alone asks what is legal inside a union, since it remembers its answers.
+            if not self._answers.holds(branch, new, 1):
                 continue
             if not steps:
-                return []
+                results = []
+                break
             if not any(same(new, other) for other, _ in results):
                 results.append((new, steps))
+        self._in_union, self._no_switch_at = was_in_union, was_no_switch_at
 
-        return results
-
-    def holds(self, branch: View, value: Value) -> bool:
-        """Return True if a branch holds for a value."""
-        if self._answers is None:
-            self._answers = Answers(self.budget)
-        answers = self._answers
-
-        key = id(branch), id(value)
-        if key not in answers:
-            answers[key] = conforms_by_answers(branch, value, 1, answers)
-            self._alive.append(value)
-
-        return answers[key]
+        # Two branches that give different values are two readings of one text.
+        if not results or (self.safe and len(results) > 1):
+            return value
+        new, steps = results[0]
+        self.steps.extend(steps)
+        return new
 
     # what the value is
 
@@ -244,23 +224,18 @@ class Walk(Record):
     def _container_from_text(
         self, name: str, value: str, view: View, path: str, depth: int
     ) -> Value:
-        if name == "object":
-            new = object_from_text(self, value, path)
-            return value if new is value else self.mapping(new, view, path, depth)
-        if name == "array":
-            new = self._array_from_text(value, view, path, depth)
-            return value if new is value else self.sequence(new, view, path, depth)
-
-        return value
-
-    def _array_from_text(self, value: str, view: View, path: str, depth: int) -> Value:
-        new = list_from_json(self, value, path)
-        if new is not value:
-            return new
-        if self.safe:
-            return self._single_item(value, view, path, depth)
-
-        return list_from_separated_text(self, value, view, path)
+        if name not in ("object", "array"):
+            return value
+        is_array = name == "array"
+        new = container_from_text(self, value, path, array=is_array)
+        if new is value and is_array and self.safe:
+            new = self._single_item(value, view, path, depth)
+        elif new is value and is_array:
+            new = list_from_separated_text(self, value, view, path)
+        if new is value:
+            return value
+        look_inside = self.sequence if is_array else self.mapping
+        return look_inside(new, view, path, depth)
 
     def _single_item(self, value: str, view: View, path: str, depth: int) -> Value:
         # `safe` never splits a text, because a comma may belong to it.
@@ -414,23 +389,6 @@ class Walk(Record):
 # How it works. Three rules in a row, from the surest to the boldest: JSON says itself that it is a
 # list; an object may be what XML made of a list; and text may be several items in one line or in
 # several. The last is a guess that only `middleware` makes, since a comma may belong to the text.
-
-
-def list_from_json(record: Record, value: str, path: str) -> Value:
-    """Return a list out of JSON text. An object becomes the only item of one."""
-    # JSON that cannot be read is left to other rules.
-    text = value.strip(SPACE)
-    if text[:1] not in ("[", "{"):
-        return value
-
-    parsed = json_of(text, record.safe)
-    if isinstance(parsed, list):
-        return record.note("coerce.json-from-string", path, value, parsed)
-    if isinstance(parsed, dict):
-        item = record.note("coerce.json-from-string", path, value, parsed)
-        return record.note("coerce.wrap-array", path, item, [item])
-
-    return value
 
 
 def list_from_separated_text(record: Record, value: str, view: View, path: str) -> Value:

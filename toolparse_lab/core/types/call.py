@@ -26,6 +26,7 @@ from .spans import (
     origins_out,
     problem_in,
     problem_out,
+    settle_late,
     span_in,
     span_out,
     step_in,
@@ -257,9 +258,7 @@ NO_ORIGINS = OriginTable(dict)
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call found in the text, readable or not.
-
-    Its identity is `index`, its place among the calls.
+    """One call found in the text, readable or not. `index` is its place among the calls.
 
     `source_json` is the arguments as found, `arguments_json` after coercion, both canonical JSON
     ('' when the body could not be read). `confidence` is 1.0 for a call in its own format, lower
@@ -301,9 +300,7 @@ class ToolCall:
 
     @property
     def valid(self) -> bool:
-        """`ok`, and the arguments satisfy the tool's schema.
-
-        Execute only valid calls.
+        """`ok`, and the arguments satisfy the tool's schema. Execute only valid calls.
 
         Where validation was switched off, or there are no tools, nothing was checked.
         """
@@ -315,8 +312,8 @@ class ToolCall:
     def verdict(self) -> Verdict:
         """The one word on the call that every view shows.
 
-        One of clean, repaired (lossless), repaired (lossy), invalid, refused, truncated or echoed.
-        You may execute the call under the first three.
+        From best to worst: clean, repaired (lossless), repaired (lossy), invalid, refused,
+        truncated, echoed. You may execute the call under the first three.
 
         >>> import toolparse_lab as tp
         >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
@@ -413,9 +410,7 @@ class ToolCall:
         return tuple(Step("repair", e.rule, "", e.span, None, e.text) for e in self.edits)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready dict with the verdict and all fields.
-
-        The segment is not among them: the result stores it.
+        """Return a JSON-ready dict with the verdict and all fields but the segment.
 
         Asks for the origins, so that they can be read back without the parser.
         """
@@ -489,25 +484,16 @@ class LateAccount(partial[tuple[str, tuple[Step, ...], OriginTable]]):
     __slots__ = ()
 
 
-def _late(name: str) -> property:
-    slot = ToolCall.__dict__[name]
-
-    def get(call: ToolCall) -> Any:
-        value = slot.__get__(call)
-        if type(value) is LateAccount:
-            for own, part in zip(_ACCOUNT_SLOTS, value(), strict=True):
-                own.__set__(call, part)
-            value = slot.__get__(call)
-        return value
-
-    return property(get, slot.__set__)
+_ACCOUNT = [ToolCall.__dict__[name] for name in ("source_json", "steps", "origins")]
 
 
-# The slots stay, and are read through these.
-_ACCOUNT = ("source_json", "steps", "origins")
-_ACCOUNT_SLOTS = [ToolCall.__dict__[name] for name in _ACCOUNT]
-for _name in _ACCOUNT:
-    setattr(ToolCall, _name, _late(_name))
+def _settle(call: ToolCall, account: LateAccount) -> None:
+    for slot, part in zip(_ACCOUNT, account(), strict=True):
+        slot.__set__(call, part)
+
+
+for _name in ("source_json", "steps", "origins"):
+    settle_late(ToolCall, _name, LateAccount, _settle)
 
 
 def make_late_call(

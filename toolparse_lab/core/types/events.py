@@ -1,4 +1,15 @@
-"""Events of a stream: the final part of a chunk."""
+"""Events of a stream: the final part of a chunk.
+
+>>> import toolparse_lab as tp
+>>> for event in tp.stream("hermes").feed("<think>Hm</think>Hi <tool_call>{"):
+...     print(event)
+Markup(span=Span(start=0, end=7))
+ReasoningDelta(span=Span(start=7, end=9), escaped=False)
+Markup(span=Span(start=9, end=17))
+TextDelta(span=Span(start=17, end=20), escaped=False)
+CallStart(span=Span(start=20, end=31))
+CallDelta(span=Span(start=31, end=32))
+"""
 
 # With each Retract honoured, the spans of all events cover `raw` exactly once, in order. They hold
 # no text: `parser.text_of(span)` gives it, and most consumers want only some of it.
@@ -14,17 +25,7 @@ from .spans import Span
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """Text of the answer.
-
-    It is final: text is never taken back.
-
-    Attributes:
-        escaped: as in a `Segment`.
-
-    >>> import toolparse_lab as tp
-    >>> tp.stream("hermes").feed("Hello")
-    (TextDelta(span=Span(start=0, end=5), escaped=False),)
-    """
+    """Text of the answer, never taken back. escaped: as in a `Segment`."""
 
     span: Span
     escaped: bool = False
@@ -32,15 +33,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """Characters of the model's reasoning.
-
-    Attributes:
-        escaped: as in a `Segment`.
-
-    >>> import toolparse_lab as tp
-    >>> tp.stream("hermes").feed("<think>Hm")[-1]
-    ReasoningDelta(span=Span(start=7, end=9), escaped=False)
-    """
+    """Characters of the model's reasoning. escaped: as in a `Segment`."""
 
     span: Span
     escaped: bool = False
@@ -48,36 +41,21 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class Markup:
-    """Section tokens, channel headers, think tags: neither text nor call.
-
-    >>> import toolparse_lab as tp
-    >>> tp.stream("hermes").feed("<think>Hm")[0]
-    Markup(span=Span(start=0, end=7))
-    """
+    """Section tokens, channel headers, think tags: neither text nor call."""
 
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class CallStart:
-    """A call's opener.
-
-    >>> import toolparse_lab as tp
-    >>> tp.stream("hermes").feed("<tool_call>{")[0]
-    CallStart(span=Span(start=0, end=11))
-    """
+    """A call's opener."""
 
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class CallDelta:
-    """Characters of a call's body.
-
-    >>> import toolparse_lab as tp
-    >>> tp.stream("hermes").feed("<tool_call>{")[1]
-    CallDelta(span=Span(start=11, end=12))
-    """
+    """Characters of a call's body."""
 
     span: Span
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from ..errors import BadOptions, near
 
@@ -19,8 +19,6 @@ EchoChoice: TypeAlias = Literal["refuse", "allow"]
 VERSION = 1
 """of the stored form of results, options included"""
 
-_POLICIES = ("none", "safe", "middleware", "seed-layer2", "lossy")
-_REASONING = ("auto", "prefilled", "none")
 _SWITCHES = ("repair", "recover", "validate")
 _MOST_DEPTH = 100_000
 # What people write for an option -> what to do.
@@ -71,18 +69,13 @@ class ParseOptions:
                     f"option {name!r} is a switch", got=value, expected="True or False"
                 )
 
-        if self.coerce not in _POLICIES:
-            raise BadOptions(
-                "unknown coercion policy", got=self.coerce, expected=", ".join(_POLICIES)
-            )
-        if self.reasoning not in _REASONING:
-            raise BadOptions(
-                "unknown reasoning mode", got=self.reasoning, expected="auto, prefilled or none"
-            )
-        if self.echoes not in ("refuse", "allow"):
-            raise BadOptions(
-                "unknown choice for echoes", got=self.echoes, expected="refuse or allow"
-            )
+        for what, value, words, expected in (
+            ("coercion policy", self.coerce, Policy, ", ".join(get_args(Policy))),
+            ("reasoning mode", self.reasoning, Reasoning, "auto, prefilled or none"),
+            ("choice for echoes", self.echoes, EchoChoice, "refuse or allow"),
+        ):
+            if value not in get_args(words):
+                raise BadOptions(f"unknown {what}", got=value, expected=expected)
         # True itself is not a number here.
         is_number = isinstance(self.max_depth, int) and not isinstance(self.max_depth, bool)
         if not is_number or not 1 <= self.max_depth <= _MOST_DEPTH:
@@ -143,32 +136,28 @@ class HasChoices(Protocol):
     """A chat or text completion, or a chunk of one, as an object of any client."""
 
     @property
-    def choices(self) -> Any:
-        """Its answers."""
+    def choices(self) -> Any: ...
 
 
 class HasOutput(Protocol):
     """An answer of the Responses API, as an object."""
 
     @property
-    def output(self) -> Any:
-        """Its items."""
+    def output(self) -> Any: ...
 
 
 class HasContent(Protocol):
-    """A message, as an object of any client."""
+    """A message, as an object of any client: its content is text or parts."""
 
     @property
-    def content(self) -> Any:
-        """Its text, or its parts."""
+    def content(self) -> Any: ...
 
 
 class HasDecode(Protocol):
-    """A tokenizer."""
+    """A tokenizer: `decode` is a function from a list of ids to text."""
 
     @property
-    def decode(self) -> Callable[..., str]:
-        """A function from a list of ids to text."""
+    def decode(self) -> Callable[..., str]: ...
 
 
 RawLike: TypeAlias = (

@@ -182,12 +182,9 @@ class ParseResult:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of the calls, `none` without a call.
+        """The worst verdict of the calls, see `ToolCall.verdict`, and `none` without a call.
 
-        See `ToolCall.verdict`.
-
-        From best to worst: clean, repaired (lossless), repaired (lossy), invalid, refused,
-        truncated, echoed. Unlike `ok` it says nothing of the text outside calls.
+        Unlike `ok` it says nothing of the text outside calls.
         """
         return verdict_of_calls(self.calls)
 
@@ -267,11 +264,11 @@ class ParseResult:
             )
         readable = {c.segment_index for c in self.calls if c.readable}
         as_text = {c.segment_index for c in self.calls if on_error == "text"} - readable
-        parts: list[str] = []
-        for index, segment in enumerate(self.segments):
-            if segment.kind == "text" or index in as_text:
-                parts.append(segment.said(self.raw))
-        return "".join(parts)
+        return "".join(
+            segment.said(self.raw)
+            for index, segment in enumerate(self.segments)
+            if segment.kind == "text" or index in as_text
+        )
 
     @property
     def trace(self) -> tuple[Step, ...]:
@@ -279,10 +276,7 @@ class ParseResult:
         return tuple(step for call in self.calls for step in (*call.repair_steps, *call.steps))
 
     def with_tokens(self, tokens: Tokens | None) -> ParseResult:
-        """Return the result with the tokens of its text.
-
-        Its calls know them too.
-        """
+        """Return the result with the tokens of its text. Its calls know them too."""
         if tokens is None:
             return self
         calls = tuple(
@@ -311,9 +305,7 @@ class ParseResult:
         return label_tokens(self.tokens, self.segments, self.calls)
 
     def why(self) -> str:
-        """Return one sentence a call: its verdict, the outcome and why.
-
-        Without a call, why there is none.
+        """Return one sentence a call: its verdict, the outcome and why. Without one, why not.
 
         Of an answer read by 'auto' a first sentence names the formats that matched.
 

@@ -79,37 +79,41 @@ def _server_call(call: Mapping[str, Any]) -> ServerCall:
     return ServerCall(str(function.get("name") or ""), arguments)
 
 
+# Code of a problem with the response -> what it says by itself; the first that applies.
+_BLAMES = {
+    NO_CALL: Blame(
+        "Server lost it: the response says that it ends with a call, and holds none.",
+        "server",
+        "dropped_by_server",
+    ),
+    ONLY_REASONED: Blame(
+        "Cannot be told: the only call is in the reasoning, where the model wrote it or "
+        "the server's parser left it.",
+        "cannot_tell",
+        "call_in_reasoning",
+        would_tell=TOKENS_TELL,
+    ),
+    IN_CONTENT: Blame(
+        "Server lost it: the content holds a call, and tool_calls hold none.",
+        "server",
+        "markup_in_content",
+    ),
+    ESCAPED: Blame(
+        "Server lost it: the content holds a call whose marks are escaped.",
+        "server",
+        "markup_in_content",
+    ),
+}
+
+
 def explain_blame(
     calls: tuple[ToolCall, ...], server: ServerReading, problems: Iterable[str] = ()
 ) -> Blame:
     """Return one sentence on where the calls of the model and of the server differ."""
     codes = set(problems)
-    if NO_CALL in codes:
-        return Blame(
-            "Server lost it: the response says that it ends with a call, and holds none.",
-            "server",
-            "dropped_by_server",
-        )
-    if ONLY_REASONED in codes:
-        return Blame(
-            "Cannot be told: the only call is in the reasoning, where the model wrote it or "
-            "the server's parser left it.",
-            "cannot_tell",
-            "call_in_reasoning",
-            would_tell=TOKENS_TELL,
-        )
-    if IN_CONTENT in codes:
-        return Blame(
-            "Server lost it: the content holds a call, and tool_calls hold none.",
-            "server",
-            "markup_in_content",
-        )
-    if ESCAPED in codes:
-        return Blame(
-            "Server lost it: the content holds a call whose marks are escaped.",
-            "server",
-            "markup_in_content",
-        )
+    for code, blame in _BLAMES.items():
+        if code in codes:
+            return blame
     if BESIDE_TEXT in codes:
         return Blame(
             f"Server changed it: the text holds {_words([*calls])}, and in tool_calls it has no "

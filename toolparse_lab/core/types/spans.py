@@ -158,9 +158,7 @@ make_edit = maker_of(Edit)
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of `raw`.
-
-    The segments of a result partition it.
+    """A piece of `raw`, which the segments of a result partition.
 
     `body` is the call's or reasoning's inner text. `closed` is False if the text ended before its
     closer. `escaped`: the text is inside a JSON string, so that its characters in `raw` are
@@ -178,9 +176,7 @@ class Segment:
     escaped: bool = False
 
     def said(self, raw: str) -> str:
-        """Return the text of the segment.
-
-        Its characters in `raw`, or their meaning inside a JSON string.
+        """Return the text: its characters in `raw`, or their meaning inside a JSON string.
 
         Of reasoning it is the inner text, without its tag.
         """
@@ -219,18 +215,12 @@ class Step:
 
     @property
     def before_json(self) -> str:
-        """The subtree before the change, as canonical JSON text.
-
-        Rendered when read: most steps are only counted.
-        """
+        """The subtree before the change, as canonical JSON text, rendered when read."""
         return write_canonical(self.before)
 
     @property
     def after_json(self) -> str:
-        """The subtree after the change, as canonical JSON text.
-
-        Rendered when read, as above.
-        """
+        """The subtree after the change, as canonical JSON text, rendered when read."""
         return write_canonical(self.after)
 
     @property
@@ -245,8 +235,21 @@ class Step:
 
 
 make_step = maker_of(Step)
-_get_step_span: Callable[[Step], Any] = Step.__dict__["span"].__get__
 _set_step_span: Callable[[Step, Any], None] = Step.__dict__["span"].__set__
+
+
+def settle_late(cls: type, name: str, late: type, settle: Callable[[Any, Any], None]) -> None:
+    """Let `settle(instance, value)` fill a slot when it is first read with a `late` value in it."""
+    slot = cls.__dict__[name]
+
+    def get(instance: Any) -> Any:
+        value = slot.__get__(instance)
+        if type(value) is late:
+            settle(instance, value)
+            value = slot.__get__(instance)
+        return value
+
+    setattr(cls, name, property(get, slot.__set__))
 
 
 class StepSpans:
@@ -272,16 +275,7 @@ class StepSpans:
             _set_step_span(step, span)
 
 
-def _span_of(step: Step) -> Span | None:
-    span = _get_step_span(step)
-    if type(span) is StepSpans:
-        span.settle()
-        span = _get_step_span(step)
-    return span  # type: ignore[no-any-return]  # the slot holds spans and nothing else now
-
-
-# The slot stays, and is read through this.
-Step.span = property(_span_of, _set_step_span)  # type: ignore[assignment,misc]
+settle_late(Step, "span", StepSpans, lambda _, spans: spans.settle())
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Literal, Protocol, TypeAlias, get_args, overload
 
 from .call_pieces import member as get
@@ -195,12 +196,9 @@ class Tokens(Sequence[Token]):
         out: dict[str, Any] = {"sizes": list(self.sizes)}
         if not self.raw:
             out["apart"] = True
-        for name in ("before", "after"):
-            if text := getattr(self, name):
-                out[name] = text
-        for name in ("ids", "prompt_ids"):
-            if ids := getattr(self, name):
-                out[name] = list(ids)
+        for name in ("before", "after", "ids", "prompt_ids"):
+            if value := getattr(self, name):
+                out[name] = value if isinstance(value, str) else list(value)
         for name in ("logprobs", "entropies"):
             if numbers := getattr(self, name):
                 out[name] = [None if x is None else float(f"{x:.6g}") for x in numbers]
@@ -285,7 +283,9 @@ def label_tokens(
         for call in calls
         for edit in call.edits
         # What was put in is missing after the token before it.
-        for token in tokens.at(edit.span if len(edit.span) else _before(edit.span.start))
+        for token in tokens.at(
+            edit.span or Span(max(edit.span.start - 1, 0), max(edit.span.start, 1))
+        )
     }
     return tuple(
         TokenLabel(token, *thing, token.index in repaired)
@@ -306,10 +306,6 @@ def leaves_of(origins: Mapping[str, Any]) -> list[tuple[str, Span]]:
     """Return path and span of each argument that contains no other: texts, numbers, empty lists."""
     inner = {path.rpartition("/")[0] for path in origins}
     return [(path, o.span) for path, o in origins.items() if path and path not in inner]
-
-
-def _before(at: int) -> Span:
-    return Span(max(at - 1, 0), max(at, 1))
 
 
 def _starts_of_characters(text: str) -> list[int]:
@@ -341,11 +337,7 @@ def _joined(pieces: Sequence[bytes]) -> tuple[str, list[int]]:
     text, sizes = _text_of(data), [len(piece) for piece in pieces]
     if len(_bytes_of(text)) == len(data):
         return text, sizes
-    ends, at = [], 0
-    for size in sizes:
-        at += size
-        ends.append(at)
-    at = 0
+    ends, at = list(accumulate(sizes)), 0
     for character in text:
         if "\udc80" <= character <= "\udcff":
             sizes[bisect_right(ends, at)] += 2
@@ -587,7 +579,7 @@ def pieces_of(ids: Sequence[int], tokenizer: Any) -> list[bytes]:
 def _shared(data: bytes, count: int) -> list[bytes]:
     size, more = divmod(len(data), count)
     sizes = [size + (k < more) for k in range(count)]
-    ends = [sum(sizes[: k + 1]) for k in range(count)]
+    ends = accumulate(sizes)
     return [data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 

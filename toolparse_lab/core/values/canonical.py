@@ -33,7 +33,7 @@ from __future__ import annotations
 import json
 import json.encoder
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, TypeAlias
@@ -44,11 +44,11 @@ from .numbers import real as real
 
 # Values of any depth. How it works
 # ---------------------------------
-# Reading. State: `_open` holds the closer and the members of each open container, outermost first,
-# `_keys` the key of each open object's next member, and `value` the value that was read last.
+# Reading. State: `stack` holds the closer and the members of each open container, outermost first,
+# `keys` the key of each open object's next member, and `value` the value that was read last.
 # Invariant: `pos` is behind all that was read, where a value must begin; after the comma of an
 # object its key is read at once. A value that is complete goes to the innermost container, and
-# that may complete it, too: so `place` closes containers in a loop.
+# that may complete it, too: so containers are closed in a loop.
 #
 # Writing. State: an iterator over the rest of each open container, with the text that closes it.
 # `inside` are the containers on the way from the root, by identity: one that comes again holds
@@ -83,86 +83,53 @@ def read_deep(
     pairs makes an object of its members, numbers a number of its lexeme. Raises ValueError for
     anything that is not JSON, or nests deeper than `max_depth`.
     """
-    reader = _DeepReader(text, pos, pairs, max_depth)
+    stack: list[tuple[str, list[Any]]] = []
+    keys: list[str] = []
+
+    def key_end(pos: int) -> int:
+        match = _KEY.match(text, pos)
+        if match is None:
+            raise ValueError(f"expected a key and a colon at character {pos}")
+        keys.append(json.loads(match[1]))
+        return match.end()
+
     while True:
-        match = _VALUE.match(text, reader.pos)
+        match = _VALUE.match(text, pos)
         if match is None:
-            raise ValueError(f"expected a value at character {reader.pos}")
-        reader.pos = match.end()
-        kind = match.lastgroup
-        if kind == "opener":
-            if reader.open(match["opener"]):
+            raise ValueError(f"expected a value at character {pos}")
+        pos = match.end()
+        value: Any
+        if match.lastgroup == "opener":
+            if len(stack) == max_depth:
+                raise ValueError(f"nested deeper than {max_depth} at character {pos - 1}")
+            closer = "}" if match["opener"] == "{" else "]"
+            end = _CLOSED.match(text, pos)
+            if end is None or end[1] != closer:
+                stack.append((closer, []))
+                pos = key_end(pos) if closer == "}" else pos
                 continue
-        elif kind == "string":
-            reader.value = json.loads(match["string"])
-        elif kind == "number":
-            reader.value = numbers(match["number"])
+            pos, value = end.end(), pairs([]) if closer == "}" else []
+        elif match.lastgroup == "string":
+            value = json.loads(match["string"])
+        elif match.lastgroup == "number":
+            value = numbers(match["number"])
         else:
-            reader.value = _CONSTANTS[match["constant"]]
-        if reader.place():
-            return reader.value, reader.pos
+            value = _CONSTANTS[match["constant"]]
 
-
-class _DeepReader:
-    __slots__ = ("_keys", "_max_depth", "_open", "_pairs", "_text", "pos", "value")
-
-    def __init__(
-        self,
-        text: str,
-        pos: int,
-        pairs: Callable[[list[tuple[str, Any]]], Any],
-        max_depth: int | None,
-    ) -> None:
-        self._text = text
-        self._pairs = pairs
-        self._max_depth = max_depth
-        self._open: list[tuple[str, list[Any]]] = []
-        self._keys: list[str] = []
-        self.pos = pos
-        self.value: Any = None
-
-    def open(self, opener: str) -> bool:
-        if len(self._open) == self._max_depth:
-            raise ValueError(f"nested deeper than {self._max_depth} at character {self.pos - 1}")
-        closer = "}" if opener == "{" else "]"
-        end = _CLOSED.match(self._text, self.pos)
-        if end is not None and end[1] == closer:
-            self.pos = end.end()
-            self.value = self._pairs([]) if closer == "}" else []
-            return False
-
-        self._open.append((closer, []))
-        if closer == "}":
-            self._read_key()
-        return True
-
-    def place(self) -> bool:
-        while self._open:
-            closer, members = self._open[-1]
-            members.append(self.value if closer == "]" else (self._keys.pop(), self.value))
-            if not self._ends(closer):
-                return False
-            self._open.pop()
-            self.value = members if closer == "]" else self._pairs(members)
-        return True
-
-    def _ends(self, closer: str) -> bool:
-        match = _NEXT.match(self._text, self.pos)
-        if match is None or match[1] not in (",", closer):
-            raise ValueError(f"expected a comma or {closer!r} at character {self.pos}")
-        self.pos = match.end()
-        if match[1] == closer:
-            return True
-        if closer == "}":
-            self._read_key()
-        return False
-
-    def _read_key(self) -> None:
-        match = _KEY.match(self._text, self.pos)
-        if match is None:
-            raise ValueError(f"expected a key and a colon at character {self.pos}")
-        self._keys.append(json.loads(match[1]))
-        self.pos = match.end()
+        while stack:
+            closer, members = stack[-1]
+            members.append(value if closer == "]" else (keys.pop(), value))
+            match = _NEXT.match(text, pos)
+            if match is None or match[1] not in (",", closer):
+                raise ValueError(f"expected a comma or {closer!r} at character {pos}")
+            pos = match.end()
+            if match[1] == ",":
+                pos = key_end(pos) if closer == "}" else pos
+                break
+            stack.pop()
+            value = members if closer == "]" else pairs(members)
+        else:
+            return value, pos
 
 
 def write_deep(value: Any) -> str:
@@ -273,10 +240,10 @@ def decoder_for(text: str, pair: Decoders) -> json.JSONDecoder:
 def _may_have_long_number(text: str) -> bool:
     # So long a run covers a whole stride somewhere, and two looks at each stride are enough.
     stride = INT_DIGITS // 2
-    for start in range(0, len(text), stride):
-        if text[start : start + 16].isdigit() and text[start : start + stride].isdigit():
-            return True
-    return False
+    return any(
+        text[start : start + 16].isdigit() and text[start : start + stride].isdigit()
+        for start in range(0, len(text), stride)
+    )
 
 
 _STRICT = decoders()
@@ -433,17 +400,14 @@ def pointer_get(value: Value, path: str) -> Value:
     for token in pointer_tokens(path):
         if isinstance(node, dict) and token in node:
             node = node[token]
-        elif isinstance(node, list) and _is_index(token, len(node)):
-            node = node[int(token)]
-        else:
+            continue
+        # str.isdigit is true of other scripts' digits as well, which are no JSON Pointer.
+        is_index = isinstance(node, list) and token.isascii() and token.isdigit()
+        if not is_index or int(token) >= len(node):
             raise KeyError(path)
+        node = node[int(token)]
 
     return node
-
-
-def _is_index(token: str, size: int) -> bool:
-    # str.isdigit is true of other scripts' digits as well, which are no JSON Pointer.
-    return token.isascii() and token.isdigit() and int(token) < size
 
 
 def pointer_set(value: Value, path: str, new: Value) -> Value:
@@ -465,9 +429,21 @@ def pointer_set(value: Value, path: str, new: Value) -> Value:
     return value
 
 
-def leaves(value: Value, path: str = "") -> Iterator[tuple[str, Value]]:
+def nodes(value: Value) -> Iterator[Value]:
+    """Yield a value and everything in it, the last member of a container first."""
+    todo = [value]
+    while todo:
+        node = todo.pop()
+        yield node
+        if isinstance(node, Mapping):
+            todo.extend(node.values())
+        elif isinstance(node, (list, tuple)):
+            todo.extend(node)
+
+
+def leaves(value: Value) -> Iterator[tuple[str, Value]]:
     """Yield every scalar, empty object and empty array with its JSON Pointer, in document order."""
-    stack = [(path, value)]
+    stack = [("", value)]
     while stack:
         at, node = stack.pop()
         if isinstance(node, dict) and node:

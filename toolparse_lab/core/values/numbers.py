@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 INT_DIGITS = 4000  # below CPython's default int/str conversion limit of 4,300 digits
 
@@ -20,11 +20,21 @@ _new_float = float.__new__
 _new_decimal = Decimal.__new__
 
 
-class Num(float):
+class _Lexeme:
+    __slots__ = ()
+    text: str
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return (type(self), (self.text,))
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+class Num(_Lexeme, float):
     """A JSON number that is not a plain integer, with its lexeme in `text`."""
 
     __slots__ = ("text",)
-    text: str
 
     def __new__(cls, text: str) -> Num:
         try:
@@ -34,18 +44,11 @@ class Num(float):
         self.text = text
         return self
 
-    def __reduce__(self) -> tuple[type[Num], tuple[str]]:
-        return (Num, (self.text,))
 
-    def __deepcopy__(self, memo: object) -> Num:
-        return self
-
-
-class BigNum(Decimal):
+class BigNum(_Lexeme, Decimal):
     """A JSON number beyond the precision of a float, exactly, with its lexeme in `text`."""
 
     __slots__ = ("text",)
-    text: str
 
     def __new__(cls, text: str) -> BigNum:
         try:
@@ -53,12 +56,6 @@ class BigNum(Decimal):
         except ArithmeticError:
             raise ValueError(f"a number beyond every exponent: {text[:40]!r}") from None
         self.text = text
-        return self
-
-    def __reduce__(self) -> tuple[type[BigNum], tuple[str]]:
-        return (BigNum, (self.text,))
-
-    def __deepcopy__(self, memo: object) -> BigNum:
         return self
 
 

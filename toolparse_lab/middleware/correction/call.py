@@ -79,9 +79,7 @@ def _edits(old: Any, new: Any, path: str, level: int) -> Iterator[FieldEdit]:
 def merged(
     arguments: Mapping[str, Any], correction: Mapping[str, Any], issues: Iterable[Issue]
 ) -> tuple[dict[str, Any], tuple[FieldEdit, ...], tuple[FieldEdit, ...]]:
-    """Return the arguments with the correction's changes at the named fields.
-
-    The issues name the fields.
+    """Return the arguments with the correction's changes at the fields that the issues name.
 
     Returned are the new arguments, the edits that were taken and those that were not. If an issue
     names no field, every edit is taken: there is nothing to hold it to.
@@ -213,12 +211,6 @@ class Correction:
         edits: taken at the named fields.
         collateral: made elsewhere and left out.
         steps: of layer 2 on the corrected call.
-
-    >>> from toolparse_lab.middleware.correction import run_call
-    >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
-    >>> call = run_call(tool, {"n": "many"}, lambda n: n + 1, correct=lambda context: {"n": 7})
-    >>> call.corrections[0].status, call.corrections[0].edits[0].path
-    ('applied', '/n')
     """
 
     number: int
@@ -251,6 +243,8 @@ class CorrectedCall:
     >>> call = run_call(tool, {"n": "many"}, lambda n: n + 1, correct=lambda context: {"n": 7})
     >>> call.stop, call.value, call.model_calls
     ('accepted', 8, 1)
+    >>> call.corrections[0].status, call.corrections[0].edits[0].path
+    ('applied', '/n')
     """
 
     tool: ToolSpec

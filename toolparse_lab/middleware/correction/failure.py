@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...arguments.schema.validate import validate
-from ...core.errors import BadOptions, near
+from ...core.errors import BadOptions
 from ...core.values import escape_token
 
 # How it works. A validator says more than its message does: which field, which rule, what was
@@ -356,22 +356,14 @@ DEFAULT_DETECTORS = ("objects", "schema", "messages", "seed-patterns-implemented
 
 
 def detectors_of(names: Sequence[str | Detector]) -> tuple[Detector, ...]:
-    """Return the detectors of these names.
-
-    Functions are taken as they are. Raises BadOptions.
-    """
+    """Return the detectors of these names. Functions are taken as they are. Raises BadOptions."""
     chosen: list[Detector] = []
     for name in names:
         if callable(name):
             chosen.append(name)
             continue
         if name not in DETECTORS:
-            raise BadOptions(
-                "there is no detector of this name",
-                got=name,
-                expected=", ".join(DETECTORS),
-                hint=near(name, DETECTORS),
-            )
+            raise BadOptions.unknown("there is no detector of this name", name, DETECTORS)
         chosen.append(DETECTORS[name])
     return tuple(chosen)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict, Unpack
 
-from ...core.errors import BadOptions, near
+from ...core.errors import BadOptions
 from ...core.toolspec import ToolSpec
 from ...core.types import Policy
 from .failure import DEFAULT_DETECTORS, Detector, detectors_of
@@ -54,10 +54,6 @@ class Feedback:
         stop_on_repeat: end where a correction brings arguments that were refused already.
         max_tokens, max_cost: of all corrections together, None for no limit.
         backoff: seconds after an attempt.
-
-    >>> from toolparse_lab.middleware.correction import Feedback
-    >>> Feedback(max_attempts=1).max_validation_retries
-    2
     """
 
     enabled: bool = True
@@ -123,12 +119,7 @@ class Feedback:
         False
         """
         if name not in PRESETS:
-            raise BadOptions(
-                "there is no preset of this name",
-                got=name,
-                expected=", ".join(PRESETS),
-                hint=near(name, PRESETS),
-            )
+            raise BadOptions.unknown("there is no preset of this name", name, PRESETS)
         # The seed's setter leaves a number as it is where it is told none that counts.
         if (changes.get("max_validation_retries") or 0) <= 0:
             changes.pop("max_validation_retries", None)

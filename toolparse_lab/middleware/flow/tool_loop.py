@@ -196,8 +196,13 @@ class _Loop:
     def flow(self) -> Flow[Conversation]:
         self.messages += self.question.messages
         while True:
+            params = dict(self.question.params)
+            # A model that must always call never answers, so the choice is for the first turn.
+            if self.turns:
+                params.pop("tool_choice", None)
+            params |= {"messages": self.messages, "tools": list(self.question.tools)}
             try:
-                turn = self.middleware.transform_params(self._params())
+                turn = self.middleware.transform_params(params)
             except UnwritableCall:
                 # Of the question itself it is the caller's fault; later on, of a tool's result.
                 if not self.turns:
@@ -215,14 +220,6 @@ class _Loop:
             stop = self._take(turn, request, completion)
             if stop:
                 return self._ended(stop)
-
-    def _params(self) -> dict[str, Any]:
-        params = dict(self.question.params)
-        choice = params.pop("tool_choice", None)
-        # A model that must always call never answers, so the choice is for the first turn.
-        if not self.turns:
-            params["tool_choice"] = choice
-        return {**params, "messages": self.messages, "tools": list(self.question.tools)}
 
     def _take(self, turn: Turn, request: Request, completion: Completion) -> Stop | None:
         # Gives why the conversation ends, None to go on.

@@ -11,7 +11,7 @@ from typing import Any
 from ...arguments.schema.validate import validate
 from ...core.errors import BadTaskPlan, near
 from ...core.toolspec import ToolsLike, tool_specs
-from ...core.values import write_canonical
+from ...core.values import nodes, write_canonical
 
 # A template has no braces inside, and its length is bounded, so that the search is linear.
 _TEMPLATE = re.compile(r"\{\{\s{0,20}([^{}\s][^{}]{0,400}?)\s{0,20}\}\}")
@@ -21,10 +21,7 @@ _MOST_LEVELS = 200
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One template.
-
-    text: as written, with braces. step: the first word. path: the others.
-    """
+    """One template. text: as written, with braces. step: the first word. path: the others."""
 
     text: str
     step: str
@@ -38,21 +35,13 @@ class Reference:
 
 def references_in(value: Any) -> Iterator[Reference]:
     """Yield every template in the texts of a JSON-like value, at any depth."""
-    waiting = [value]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, str):
-            yield from map(Reference.of, _TEMPLATE.finditer(here))
-        elif isinstance(here, Mapping):
-            waiting += here.values()
-        elif isinstance(here, (list, tuple)):
-            waiting += here
+    for node in nodes(value):
+        if isinstance(node, str):
+            yield from map(Reference.of, _TEMPLATE.finditer(node))
 
 
 def resolve(value: object, results: Mapping[str, Any]) -> Any:
-    """Return a value with its templates replaced by parts of `results`.
-
-    `results` has a result for each step.
+    """Return a value with its templates replaced by parts of `results`, one for each step.
 
     A string that is nothing but one template becomes the part itself, with its type. Elsewhere a
     string goes in as it is, and anything else as JSON. Raises BadTaskPlan for one that leads
@@ -179,10 +168,7 @@ class Input:
 
     @classmethod
     def of(cls, x: Input | Mapping[str, Any] | str) -> Input:
-        """Return an input from `{type, required, default}` or a type's name.
-
-        Raises BadTaskPlan.
-        """
+        """Return an input from `{type, required, default}` or a type's name. Raises BadTaskPlan."""
         if isinstance(x, Input):
             return x
         if isinstance(x, str):
@@ -233,11 +219,8 @@ class TaskPlan:
     def _check_step(self, step: Step, by_id: Mapping[str, Step]) -> None:
         for name in step.depends_on:
             if name not in by_id:
-                raise BadTaskPlan(
-                    f"step {step.step_id!r} depends on a step that is not there",
-                    got=name,
-                    expected=", ".join(by_id),
-                    hint=near(name, by_id),
+                raise BadTaskPlan.unknown(
+                    f"step {step.step_id!r} depends on a step that is not there", name, by_id
                 )
         sources = {*step.depends_on, *(("inputs",) if self.inputs else ())}
         for reference in references_in(step.parameters):
@@ -319,13 +302,8 @@ def read_plan(
         names = [tool.name for tool in tool_specs(tools)]
         for step in every_step:
             if step.tool not in names:
-                raise BadTaskPlan(
-                    f"step {step.step_id!r} needs a tool that is not there",
-                    got=step.tool,
-                    expected=", ".join(names),
-                    hint=near(step.tool, names),
-                    kind="unknown_tool",
-                )
+                message = f"step {step.step_id!r} needs a tool that is not there"
+                raise BadTaskPlan.unknown(message, step.tool, names, kind="unknown_tool")
     return TaskPlan(every_step, {name: Input.of(x) for name, x in (inputs or {}).items()})
 
 

@@ -48,11 +48,6 @@ class PlanAnswer:
         fault: the first that was found, None for none. A plan with a "wrong_type" is a plan, since
             coercion or its tool's refusal may mend it.
         problems: step id -> problems of its parameters under the tool's schema, templates left out.
-
-    >>> from toolparse_lab.middleware.plans import read_plan_answer
-    >>> answer = read_plan_answer('{"steps": [{"step_id": "a", "tool": "f"}]}', [{"name": "f"}])
-    >>> answer.plan.steps[0].tool, answer.fault
-    ('f', None)
     """
 
     raw: str
@@ -126,8 +121,9 @@ def read_plan_answer(raw: str, tools: ToolsLike, *, policy: Policy = "safe") -> 
 
     >>> from toolparse_lab.middleware.plans import read_plan_answer
     >>> text = 'Sure: {"steps": [{"step_id": "a", "tool": "f"}]}'
-    >>> read_plan_answer(text, [{"name": "f"}]).plan.steps[0].step_id
-    'a'
+    >>> answer = read_plan_answer(text, [{"name": "f"}])
+    >>> answer.plan.steps[0].tool, answer.fault
+    ('f', None)
     """
     specs = {tool.name: tool for tool in tool_specs(tools)}
     try:

@@ -50,8 +50,9 @@ class PlanRun:
     >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
     >>> schema = {"properties": {"n": {"type": "integer"}}}
     >>> tools = [{"name": "add", "parameters": schema}]
-    >>> print(run_plan(plan, tools, {"add": lambda n: n + 1}))
-    a add: done
+    >>> run = run_plan(plan, tools, {"add": lambda n: n + 1})
+    >>> print(run, run.results)
+    a add: done {'a': 8}
     """
 
     plan: TaskPlan
@@ -102,14 +103,6 @@ async def arun_plan(
 
     A step that fails skips those that depend on it, and no others. Raises BadOptions for a tool
     without a function, BadTaskPlan for inputs that do not fit.
-
-    >>> import asyncio
-    >>> from toolparse_lab.middleware.plans import arun_plan, read_plan
-    >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
-    >>> schema = {"properties": {"n": {"type": "integer"}}}
-    >>> tools = [{"name": "add", "parameters": schema}]
-    >>> asyncio.run(arun_plan(plan, tools, {"add": lambda n: n + 1})).results
-    {'a': 8}
     """
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise BadOptions(
