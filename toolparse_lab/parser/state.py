@@ -203,7 +203,8 @@ class _Either:
             match = self.search(text, match.end())
 
     def sub(self, replacement: str, text: str) -> str:
-        pieces, end = [], 0
+        pieces: list[str] = []
+        end = 0
         for match in self.finditer(text):
             pieces += text[end : match.start()], replacement
             end = match.end()
