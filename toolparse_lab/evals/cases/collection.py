@@ -311,17 +311,14 @@ class PackedCases(Cases):
     @overload
     def __getitem__(self, at: slice) -> Cases: ...
     def __getitem__(self, at: int | str | slice) -> Case | Cases:
-        if isinstance(at, str) and (place := self._place_of(at)) is not None:
-            return self._case(place)
+        if isinstance(at, str):
+            self._places = self._places or {str(row["id"]): n for n, row in enumerate(self._rows)}
+            if at in self._places:
+                return self._case(self._places[at])
         return super().__getitem__(at)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Cases, (self._cases, self.source, self.skipped)
-
-    def _place_of(self, case_id: str) -> int | None:
-        if not self._places:
-            self._places = {str(row["id"]): n for n, row in enumerate(self._rows)}
-        return self._places.get(case_id)
 
     def _case(self, place: int) -> Case:
         case = self._unpacked.get(place)

@@ -156,15 +156,11 @@ def blame_row(blame: Blame) -> dict[str, Any]:
 def _conversation_row(conversation: Conversation) -> dict[str, Any]:
     # A sum over some of the turns would pass for the whole, so one turn without a number leaves the
     # cell missing. A count of 0 tokens is no number either.
-    tokens: list[int] = []
-    costs: list[float] = []
-    for turn in conversation.turns:
-        c = turn.completion
-        if c.prompt_tokens and c.completion_tokens:
-            tokens.append(c.prompt_tokens + c.completion_tokens)
-        if c.cost is not None:
-            costs.append(c.cost)
-    n_turns = len(conversation.turns)
+    answers = [turn.completion for turn in conversation.turns]
+    pairs = [(c.prompt_tokens, c.completion_tokens) for c in answers]
+    tokens = [sent + received for sent, received in pairs if sent and received]
+    costs = [c.cost for c in answers if c.cost is not None]
+    n_turns = len(answers)
     return {
         "n_turns": n_turns,
         "stop": conversation.stop,

@@ -341,12 +341,17 @@ def _is_readable(text: str, case: Case) -> bool:
     return any(call.ok for call in _calls_in(text, case))
 
 
-def _cut(w: _Witnesses) -> Blame | None:
-    if not w.completion.cut:
-        return None
-    why = "Transport broke it: the stream ended without a finish part."
-    chunks = Evidence("chunks", f"{len(w.completion.chunks)} pieces, none of them the last")
-    return _says(why, (chunks,))
+def _ended(w: _Witnesses) -> Blame | None:
+    reason = w.completion.finish_reason or ""
+    if w.completion.cut:
+        why = "Transport broke it: the stream ended without a finish part."
+        chunks = Evidence("chunks", f"{len(w.completion.chunks)} pieces, none of them the last")
+        return _says(why, (chunks,))
+    if reason in _OTHER_ENDS and reason != "refusal":
+        return _says("Server stopped it: a filter ended the answer.", w.finish())
+    if _MODEL_ERROR.search(reason):
+        return _says("Model wrote what the provider could not read.", w.finish())
+    return None
 
 
 def _nothing_came(w: _Witnesses) -> Blame | None:
@@ -377,19 +382,6 @@ def _nothing_came(w: _Witnesses) -> Blame | None:
         return _dropped(w)
     why = "Server lost it: tokens were paid for, and neither text nor a call came."
     return _says(why, evidence, "all_output_lost")
-
-
-def _malformed(w: _Witnesses) -> Blame | None:
-    reason = w.completion.finish_reason or ""
-    if not _MODEL_ERROR.search(reason):
-        return None
-    return _says("Model wrote what the provider could not read.", w.finish())
-
-
-def _filtered(w: _Witnesses) -> Blame | None:
-    if w.completion.finish_reason not in _OTHER_ENDS or w.completion.finish_reason == "refusal":
-        return None
-    return _says("Server stopped it: a filter ended the answer.", w.finish())
 
 
 def _limit(w: _Witnesses) -> Blame | None:
@@ -892,9 +884,7 @@ def _written(w: _Witnesses) -> Blame | None:
 _RULES: tuple[Callable[[_Witnesses], Blame | None], ...] = (
     _our_failure,
     _error,
-    _cut,
-    _filtered,
-    _malformed,
+    _ended,
     _nothing_came,
     _against_the_odds,
     _repeats,

@@ -487,11 +487,9 @@ class _Scoring:
         return Score(outcome, sub_code, detail, *levels, rescues=rescues, matching=matching)
 
     def _looser(self) -> str:
-        calls = self._calls("arguments_json")
-        for name, matchers in STRICTNESS.items():
-            if agree(calls, self.target, self.tools, matchers):
-                return name
-        return ""
+        calls, target, tools = self._calls("arguments_json"), self.target, self.tools
+        fitting = (name for name, m in STRICTNESS.items() if agree(calls, target, tools, m))
+        return next(fitting, "")
 
     def _source_level(self, success: bool, fabricated: bool) -> bool:
         # What was not coerced is what was found, and was looked at already.

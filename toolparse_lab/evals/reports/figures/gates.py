@@ -266,7 +266,9 @@ def find_regressions(
         if verdict == "not judged":
             # A stratum that only b has is new; one of a that b lost may hide a drop.
             failed = failed or lost > 0
-            sentence = f"not judged, {_why_not_judged(names[0], lost)}"
+            cases = "1 case of" if lost == 1 else f"{lost} cases of"
+            why = f"{cases} {names[0]} {'has' if lost == 1 else 'have'} no counterpart"
+            sentence = f"not judged, {why if lost else f'{names[0]} has no case of it'}"
         else:
             failed = failed or not (verdict == "not worse" or (unchanged and not confident))
             sentence = _sentence(row, verdict, margin, unchanged)
@@ -340,10 +342,3 @@ def _sentence(row: Mapping[Any, Any], verdict: ArmVerdict, margin: float, unchan
     if n := int(row["unpaired_a"]):
         parts.append(f"{n} case{'' if n == 1 else 's'} lost")
     return "; ".join(parts)
-
-
-def _why_not_judged(arm: str, lost: int) -> str:
-    if not lost:
-        return f"{arm} has no case of it"
-    cases, have = ("case", "has") if lost == 1 else ("cases", "have")
-    return f"{lost} {cases} of {arm} {have} no counterpart"

@@ -706,8 +706,4 @@ def load_trials(
     ids = trials["trial_id"] if "trial_id" in trials else pd.Series([None])
     if any(name not in trials for name in names) or ids.hasnans or not ids.is_unique:
         return unpacked(files, "trials"), None
-    return trials, partial(_rows_of_files, files)
-
-
-def _rows_of_files(files: Sequence[Path], ids: Collection[str]) -> pd.DataFrame:
-    return unpacked(files, "trials", ids=ids)
+    return trials, partial(unpacked, files, "trials", None)
