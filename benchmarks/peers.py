@@ -273,6 +273,18 @@ def one_call() -> Iterator[Row]:
     yield "parse 1,000 small calls, with an origin", best(origin, 5), {}
     yield "parse 1,000 small calls, auto", best(partial(parsed, "auto"), 5), {}
 
+    # As in a log of many applications, where hardly two rows have the same tools.
+    several = [[{**TOOLS[0], "name": f"put_{n}"}, *TOOLS[1:]] for n in range(1000)]
+    texts = [text.replace("put_file", f"put_{n}") for n in range(1000)]
+
+    def varying(protocol: str) -> None:
+        for answer, tools in zip(texts, several, strict=True):
+            tp.parse(answer, protocol, tools)
+
+    for protocol in ("hermes", "auto"):
+        name = f"parse 1,000 small calls of different tools, {protocol}"
+        yield name, best(partial(varying, protocol), 3), {}
+
 
 def coercion() -> Iterator[Row]:
     """Milliseconds for 1,000 objects of seven properties, so microseconds for one."""
