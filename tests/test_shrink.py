@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.laws import EXHAUSTIVE
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.core.types import ParseResult
 
@@ -62,7 +63,7 @@ def test_the_test_that_comes_of_it_passes() -> None:
 
 
 @given(st.lists(st.sampled_from([PROSE, GOOD, *LONG.values()]), max_size=6))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60 if EXHAUSTIVE else 10, deadline=None)
 def test_any_answer_keeps_its_errors(parts: list[str]) -> None:
     raw = "\n".join(parts)
     before = complaints(tp.parse(raw, "hermes", TOOLS))

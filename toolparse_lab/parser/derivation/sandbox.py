@@ -1,4 +1,4 @@
-"""The process that renders a chat template of a stranger: `python -m` this module.
+"""The process that renders a chat template of a stranger: this file as a script.
 
 It reads one request from its standard input and writes one answer to its standard output, both
 JSON. `renderer.py` starts it, bounds its time and ends it. Nothing but jinja2 and the standard
