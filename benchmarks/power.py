@@ -125,7 +125,7 @@ def summary(rows: Iterable[Sequence[str]]) -> list[str]:
     for row in rows:
         sizes.setdefault(tuple(row[:3]), []).append(row)
     lines = [
-        "| cases | trials | drop | printed, by the kind of data | furthest from simulated |",
+        "| cases | trials | drop | printed power, lowest to highest | largest error |",
         "|--:|--:|--:|---|--:|",
     ]
     for size, found in sizes.items():

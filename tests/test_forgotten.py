@@ -22,6 +22,7 @@ from toolparse_lab.cli.verbs import FILES, VERBS
 from toolparse_lab.core import hooks
 from toolparse_lab.core.rules import CODES, RULES
 from toolparse_lab.evals.frames.recorded import calls_frame, trials_frame
+from toolparse_lab.evals.reports.figures.cells import READ
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.pages import tables
 from toolparse_lab.evals.reports.pages.columns import Listing
@@ -29,6 +30,7 @@ from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from toolparse_lab.formats.registry import TABLES, family_heads
 from toolparse_lab.runner.store.schema import MIGRATIONS, VERSION
 
+from .test_docs import used_ids
 from .test_evals_breakdowns import TRIALS, two_models
 from .test_evals_report import FRAME
 
@@ -143,6 +145,25 @@ def test_every_section_reaches_every_page(
         assert section.title in str(hooks.call("figure_markdown", report))
         assert section.title in report._repr_mimebundle_()["text/html"]
         assert section.title.lower() in report.text(200).lower()
+
+
+def test_every_section_is_in_the_report_of_files(
+    sections: dict[str, tuple[Report, Listing]],
+) -> None:
+    # Of Parquet only the columns of `READ` are loaded.
+    for make in tables._MAKERS:
+        report, section = sections[make.__name__]
+        columns = [c for c in report.trials if c in READ or c in report.by]
+        again = make(Report(report.trials[columns], report.by, calls=report._calls))
+        n_rows = len(again.rows) if again else 0
+        assert n_rows == len(section.rows), (
+            f"{make.__name__}: add the columns that it reads to `READ` in figures/cells.py"
+        )
+
+
+def test_every_id_in_the_code_is_a_rule_or_a_code() -> None:
+    unknown = used_ids() - RULES.keys() - CODES.keys()
+    assert not unknown, "add a `Rule` or a `Code` to core/rules.py"
 
 
 def test_every_verb_is_declared_and_has_a_place_in_the_docs() -> None:

@@ -272,10 +272,16 @@ def test_the_style_sheet_of_the_parse_view_has_the_palette() -> None:
         for name, r, g, b in re.findall(r"--tp-(\w+): (\d+), (\d+), (\d+);", css)
     }
     for kind, look in style.MARKS.items():
-        rule = re.search(
-            rf'data-inner="{kind}"[^{{]*{{ background: rgba\((?:var\(--tp-(\w+)\)|([\d, ]+)), ', css
+        written = re.search(rf'data-inner="{kind}"[^{{]*{{ ([^}}]*)}}', css)
+        assert written, f"{kind} has no rule in notebook/parse_view.css"
+        rule = re.sub(r"var\(--tp-(\w+)\)", lambda m: colors[m[1]], written[1])
+        back, line = (
+            re.sub(
+                "#[0-9a-f]{6}", lambda m: str([int(m[0][i : i + 2], 16) for i in (1, 3, 5)]), css
+            )
+            for css in (look.color, look.line)
         )
-        rgb = rule and (rule[2] or colors[rule[1]])
-        assert rgb == ", ".join(str(int(look.color[i : i + 2], 16)) for i in (1, 3, 5)), (
-            f"{kind} has one colour in views/style.py and another in notebook/parse_view.css"
-        )
+        both = f"{kind} has one colour in views/style.py and another in notebook/parse_view.css"
+        assert f"background: rgba({back.strip('[]')}, " in rule, both
+        below = line.replace("[", "rgb(").replace("]", ")")
+        assert f"border-bottom: {below};" in rule if below else "border-bottom" not in rule, both

@@ -89,9 +89,9 @@ class OpenBody:
 
     def __init__(self, opening: Opening, opener: int, start: int, scanner: Scanner) -> None:
         self.opening = opening
-        self.opener = opener  # of several in a row, the first
-        self.head = opener  # and the last, which `opening` is about
-        self.literal: str | None = None  # its text, where that was asked for
+        self.opener = opener  # of several openers in a row the first
+        self.head = opener  # the last of them, which `opening` describes
+        self.literal: str | None = None  # its text, if somebody asked for it
         self.start = start
         self.scanner = scanner
         self.delta: type[CallDelta | ReasoningDelta] = (

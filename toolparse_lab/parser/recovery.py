@@ -288,8 +288,8 @@ class Recovery(_Candidate):
         return replace(outcome, end=end + run)
 
     def bare(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
-        """Judge a value that is alone on its lines, up to their end, an opener or a stray closer;
-        several values in a row as one. The arguments are those of `alone`.
+        """Judge a JSON value, or several in a row as one, with no other text on its lines. It may
+        end at an opener or a stray closer. The arguments are those of `alone`.
 
         first: its opener may be in the prompt. Elsewhere a stray closer says that something is
         wrong, and there is no call. What is no call is text up to `Held.end`.
@@ -309,7 +309,7 @@ class Recovery(_Candidate):
             # After a blank line a list is a set of calls of its own.
             if text[begin] == "[" and _BLANK_LINE.search(text, end, begin):
                 break
-            space = self._space
+            space = self._space  # what `_begin` forgets, and was passed all the same
             self._begin(at, begin)
             self._space = space
             end = self._value_end(text, final)

@@ -250,8 +250,8 @@ class Renaming:
     def apply(
         self, row: Mapping[str, Any], source: RowSource, line: int | None
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the row under the names known here, without cells of nothing, and the column each
-        came from.
+        """Return the row's values under our names, empty cells left out, and for each name the
+        column that it came from.
 
         Values are plain JSON, but for tools that are Python functions. Raises BadCase for an
         unknown column, for two of one name, and for values that JSON cannot hold.

@@ -206,9 +206,9 @@ def attribution_frame(a: Frames) -> Rows:
     """One row per rung × group × layer: what it adds in the order 1, 2, 3, and its Shapley share.
 
     `from` and `to` are the cells of the waterfall. `gain` is their difference. A layer's Shapley
-    share is its gain averaged over all orders of the three. Both add up to S111 - S000 on the same
-    samples, and each has an interval from resampling cases. n: samples of which every cell is
-    known.
+    share is its gain averaged over all orders of the three. The gains add up to S111 - S000 over
+    the `n` samples whose four waterfall cells are known, the shares over the `n_shapley` samples
+    whose eight cells are. Each has an interval from resampling cases.
     """
     level = a.settings.level
     for rung in JUDGED:
