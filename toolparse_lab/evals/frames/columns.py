@@ -126,7 +126,7 @@ trials keys
   queue_wait Float64 Seconds before the request was sent.
   attempt Int64 The attempt that was recorded, from 1.
   retries Int64 Attempts before it.
-  stream boolean The answer came as a stream.
+  stream boolean True if the answer came as a stream.
   cut boolean A stream without a finish part.
   endpoint_kind category chat_text, native_tools or raw_completion.
   fidelity category wire, sdk, replayed or synthetic; logprobs, token_ids or raw_messages where
