@@ -88,8 +88,8 @@ class Lab:
     """Experiments over one store.
 
     Args:
-        store: a path (SQLite) or an SQLAlchemy URL. Everything a model answers is recorded there,
-            raw, before it is parsed. Asking the same question again reads the recording.
+        store: a path (SQLite) or an SQLAlchemy URL. Every answer is recorded there before it is
+            parsed. A question that has a recorded answer is not asked again, except with `fresh`.
 
     >>> import tempfile, toolparse_lab as tp
     >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
@@ -150,12 +150,13 @@ class Lab:
             protocols: ids or protocols; 'native' sends the tools as such, 'model' asks each model
                 in the format it writes by its training, see `protocol_for`.
             trials: how often each case is asked.
-            seed: of the order, and sent as seed + trial. None sends none.
+            seed: of the order of questions. Each request is sent with seed + trial. None: without a
+                seed.
             stream: ask for streams.
             runnable: functions by tool name, for arms with max_turns above 1.
             settings: the factors of `arms.FACTORS`, each a value or a list of levels, and sampling
-                parameters. A model's own `params` go before them, and what a model does not take is
-                not sent. See `plan.make_plan`.
+                parameters. A model's own `params` override them, and a parameter that a model does
+                not take is not sent. See `plan.make_plan`.
         """
         plan = make_plan(
             cases,
@@ -186,12 +187,12 @@ class Lab:
         Args:
             limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds),
                 progress and more. See `experiments.rounds.RunLimits`.
-            until: a rule, after whose answer no more cases are asked. `run.stopping` gives its
-                figures and which share of the calls it saved, and `retry` asks the rest.
+            until: a rule that ends the run as soon as it is decided. `run.stopping` has its figures
+                and the share of calls saved; `retry` asks the rest.
 
-        Failures of a provider are recorded and shown, they do not raise. Raises BadOptions for a
-        limit that does not exist, and BadPlan for a native arm of which `check` has shown that it
-        offers no tools, unless `despite_check`.
+        A provider's failures are recorded and shown; they do not raise. Raises BadOptions for an
+        unknown limit, and BadPlan for a native arm whose latest `check` failed, unless
+        `despite_check=True`.
         """
         return run_sync(self.arun(plan, despite_check=despite_check, until=until, **limits))
 
@@ -203,7 +204,7 @@ class Lab:
         until: Until | None = None,
         **limits: Unpack[RunLimits],
     ) -> Run:
-        """Do the same as `run`, for code that is async already."""
+        """Do the same as `run`, for async code."""
         if not isinstance(plan, Plan):
             raise BadPlan(
                 "only a plan can be run",
@@ -292,11 +293,11 @@ class Lab:
         *,
         stream: bool = False,
     ) -> Check:
-        """Ask one canary question a model and protocol, and return a table of the answers.
+        """Ask one canary question per model and protocol, and return a table.
 
-        It shows whether the raw text is really raw, and whether the native arm really offers tools.
-        Asked again each time and recorded, but as no run. A cell is 'ok', 'failed', which is the
-        endpoint's fault, or 'uncertain', where the model did not follow its instructions.
+        It shows if the server keeps the raw text, and if the native arm offers tools. Each check
+        asks again, and is recorded outside of any run. A cell is 'ok', 'failed' (the endpoint's
+        fault) or 'uncertain' (the model did not follow its instructions).
 
         Args:
             stream: ask for a stream, as a plan may.
@@ -326,8 +327,8 @@ class Lab:
 
         Args:
             run_id: the whole id, the beginning of one, or "latest".
-            models: by alias, with the credentials that a store does not hold, where questions are
-                to be asked. Models that this lab has planned with can be left out.
+            models: by alias, to ask more questions: the store has no credentials. Not needed for
+                models that this lab has planned with.
             runnable: tools as functions.
             protocols: a list of the protocol objects of the run that are code, which a store cannot
                 keep. Those that this lab has used can be left out.
@@ -360,7 +361,7 @@ class Lab:
         Failures are asked again. Recorded answers stay.
 
         Args:
-            run: a Run, or the inputs of `open`. A run that lacks nothing comes back as it is.
+            run: a Run, or its id, as for `open`. A complete run is returned as it is.
             limits: as for `run`.
         """
         opened = self.open(run) if isinstance(run, str) else run
@@ -397,21 +398,22 @@ class Lab:
                 chunks of one stream. Logs of other tools are known by their keys, see
                 `tp.shapes()`.
             tools: for rows that name none.
-            cases: the inputs of `load_cases`. Rows then say by `case_id` or `input` which they
-                answer.
+            cases: cases, or anything that `load_cases` takes. `case_id` or `input` of a row names
+                its case.
             columns: the source's own names, ``{"completion_text": "raw", "user": None}``. The
                 others are guessed from `ingest.columns`.
-            others: the fate of other columns: "metadata", "drop" or "error".
+            others: what to do with other columns: "metadata", "drop" or "error".
             model, protocol: for rows that name none. A provider's own calls are read as such.
             errors: "raise" reports all bad rows at once, "skip" counts them in
                 `run.plan.cases.skipped`. Rows that the store holds already are not written again.
             shape: the name of the shape that all rows have, "rows" for columns of your own. By
                 default each row's keys tell, unless `columns` are given.
             requests: the file of requests of a batch, whose results say only `custom_id`.
-            max_rows: a source with more is refused. None is no limit, but 100,000 for a packed file
-                (.gz), of which a small one can hold any number.
-            progress: None shows it where someone can see it, "lines" a line now and then elsewhere,
-                False says nothing. Else the shape of a log, and what it lost, are printed.
+            max_rows: refuse a source with more rows. None: no limit, except 100,000 for a .gz file,
+                because a small one can contain any number.
+            progress: None shows a bar in a terminal or a notebook, "lines" also prints a line now
+                and then elsewhere, False prints nothing. Unless False, the shape of a log, and the
+                parts that it has lost, are printed.
 
         Raises BadCase naming the place, UnreadableInput, BadOptions, UnknownProtocol and
         BadToolSpec.
@@ -453,12 +455,12 @@ class Lab:
     def live(self, app: str | None = None) -> LiveRun:
         """Return the answers that an application got, as a run that grows.
 
-        They are recorded by `tp.proxy`, `tp.Recorder` or `toolparse proxy`. Every view shows what
-        has come by now; `follow` yields each answer when it comes, and `alarms` counts what did not
-        arrive as the model wrote it.
+        They are recorded by `tp.proxy`, `tp.Recorder` or `toolparse proxy`. Every view shows the
+        answers so far. `follow` yields each new answer, and `alarms` counts answers that did not
+        arrive as the model wrote them.
 
         Args:
-            app: the name that the recorder was given. It may be left out where there is one alone.
+            app: the name given to the recorder. Optional if the store has only one.
 
         Raises BadOptions for a name that is not recorded.
         """
@@ -481,10 +483,12 @@ class Lab:
         return runs_frame(run_row(record) for record in self.runs())
 
     def forget_readings(self, run: Run | str | None = None) -> int:
-        """Throw away what the store keeps of parsed answers, and return its size in bytes.
+        """Delete the stored parses, and return their size in bytes.
 
-        Answers stay, and are parsed again when a view needs them. run: a Run, or the inputs of
-        `open`. None is all runs.
+        Answers stay, and are parsed again when a view needs them.
+
+        Args:
+            run: a Run, or its id, as for `open`. None: all runs.
         """
         opened = self.open(run) if isinstance(run, str) else run
         return self.store.forget_readings(None if opened is None else opened.run_id)
@@ -518,7 +522,9 @@ class Lab:
         to: str | os.PathLike[str] | None = None,
         **settings: Unpack[ReparseSettings],
     ) -> Frame | Path:
-        """Read recorded answers again by every protocol and policy, as a frame. No model is called.
+        """Parse recorded answers with every protocol and policy, and return a frame.
+
+        No model is called.
 
         Args:
             source: a Run or a run's id, a trials frame, a Parquet file, a folder of them, or a list
@@ -572,26 +578,27 @@ class Lab:
     ) -> ArmComparison | StreamDiff:
         """Return the comparison of b with a, paired on cases, and the cases that flipped.
 
+        Its frame names the parser and version of each side. `lab.diff(a, b).regression()` gives the
+        verdict of each stratum: worse, not worse, or cannot tell.
+
         Args:
-            a, b: each a Run, a run id or a trials frame. Or a reader, which reads the same recorded
-                answers as the other side: a protocol object, a function of the raw text (and the
-                tools), a command as a list of arguments, the name of a parser of another project
-                such as "vllm==0.33.0:hermes", or the reader that `reader` makes of one.
-            answers: a Run, a run id or a trials frame that two readers read, by default the latest
-                run. With it names are protocols, and None is what each prompt asked for. No model
-                is called.
-            within: the columns to hold fixed (default: model and arm, less the factors of which
-                each run has one value of its own in).
+            a, b: each a Run, a run id or a trials frame. Or a parser for the same recorded answers:
+                a protocol object, a function of the raw text (and the tools), a command as a list
+                of arguments, the name of a parser of another project such as "vllm==0.33.0:hermes",
+                or the reader that `reader` makes of one.
+            answers: a Run, a run id or a trials frame for two parsers, by default the latest run.
+                Strings are then protocols, and None is the protocol of each prompt. No model is
+                called.
+            within: the columns to compare within (default: model and arm, without a column in which
+                each run has one value and the two differ).
             policy: by default `safe`, or the only one that a frame holds.
-            cluster: a column that holds whole cases together, such as conversation_id, which
-                intervals and p go by. The frame names the reader of each side, in which version.
-                `lab.diff(a, b).regression()` says of each stratum if it is worse, not worse, or
-                that it cannot be told.
-            source: a Run, a run id or a trials frame, whose answers two readers are given whole and
-                in chunks, as a server meets them. The result is then a `StreamDiff`, with a row per
-                answer that says of the batch and of the stream whether they are the same.
-            chunks: with source, how an answer is cut: "recorded" (the default; in 4 characters
-                where nothing was recorded), "all", or a number of characters.
+            cluster: a column such as conversation_id, whose groups, not cases, are then the unit of
+                intervals and p.
+            source: a Run, a run id or a trials frame, whose answers two parsers get whole and in
+                chunks, as in a server. The result is then a `StreamDiff`: a row per answer shows if
+                the two agree on the batch and on the stream.
+            chunks: with source, how an answer is cut: "recorded" (default; 4 characters each if no
+                chunks were recorded), "all", or a number of characters.
 
         Raises BadOptions if the two have nothing in common, and for anything that is not a reader.
 
@@ -633,7 +640,9 @@ class Lab:
         options: ParseOptions | Mapping[str, Any] | None = None,
         **settings: Unpack[QuestionSettings],
     ) -> ParseResult:
-        """Ask one question and return its answer, parsed. It is recorded, and asked only if new.
+        """Ask one question and return its parsed answer.
+
+        The question is recorded like any other, and asked only if it is new.
 
         Args:
             model: an alias this lab has planned with, a Model, or a litellm model string.
@@ -702,10 +711,10 @@ class Lab:
         feedback: Feedback | str | bool | None = True,
         **settings: Unpack[QuestionSettings],
     ) -> CorrectedAnswer:
-        """Ask one question, and ask again about calls that the schema refuses. All is recorded.
+        """Ask one question, and ask again about calls that the schema refuses.
 
-        The calls are in `answer.answer.tool_calls`, the model's own text first in
-        `answer.answer.result`, with the counts of the corrections next to it.
+        Everything is recorded. The calls are in `answer.answer.tool_calls`, and the parse of the
+        first answer is `answer.answer.result`. `answer` also counts the corrections.
 
         Args:
             feedback: a Feedback or the name of one of `correction.PRESETS`. Other arguments and
@@ -742,10 +751,10 @@ class Lab:
         policy: Policy = HEADLINE,
         **settings: Unpack[TaskSettings],
     ) -> PlanAnswer:
-        """Let a model write the plan of a task: the tools to call, their arguments and the order.
+        """Let a model write the plan of a task: tools to call, their arguments and order.
 
-        `plans.run_plan` runs `.plan`, and `.fault` names the error in it. Recorded like any other
-        question.
+        The question is recorded like any other. Pass `.plan` of the result to `plans.run_plan`.
+        `.fault` is the error in a bad plan.
 
         Args:
             type_rules: whether the prompt says how each type is written.
@@ -765,7 +774,9 @@ class Lab:
         wording: CorrectionWording = "plain",
         **settings: Unpack[TaskSettings],
     ) -> Callable[[CorrectionContext], Corrected]:
-        """Return a callback for `run_call` and `run_plan` that asks a model. All is recorded.
+        """Return a callback for `run_call` and `run_plan` that asks a model.
+
+        Everything is recorded.
 
         Args:
             wording: of the correction prompt.
@@ -849,7 +860,7 @@ class Lab:
         early: bool = True,
         **limits: Unpack[RunLimits],
     ) -> Endpoints:
-        """Ask the same cases of several endpoints, and hold them to one of them.
+        """Ask several endpoints the same cases, and compare all with one of them.
 
         The plan's models are the endpoints: one model at several vendors, in several precisions or
         versions.
@@ -880,12 +891,12 @@ class Lab:
     def blame(
         self, trials: Trial | Iterable[Trial], *, budget: int = 12, **ways: Unpack[Ways]
     ) -> Diagnosis | tuple[Diagnosis, ...]:
-        """Find out which layer broke an answer, by asking again under interventions.
+        """Find out which layer broke an answer, asking again with one change at a time.
 
-        Each request is recorded like any other. It asks first whatever is expected to tell most:
-        the same again, at temperature 0, with the tools in the prompt and the text read here, in
-        the other way of transfer, with more tokens, and where they are given by your own template
-        or at another endpoint. `trial.blame` asks nothing, and weighs the record alone.
+        Each request is recorded like any other. The question that is expected to tell most comes
+        first: the same again, at temperature 0, with the tools in the prompt and the text parsed
+        here, streamed or whole, with more tokens, and, if you pass them, by your own template or at
+        another endpoint. `trial.blame` uses the record alone.
 
         Args:
             trials: a failing trial, or several such as `run.failures()`.
@@ -948,14 +959,14 @@ class Lab:
     ) -> ShrunkRequest:
         """Find the smallest request that fails like a trial's, by asking again.
 
-        Whole tools, earlier messages, sentences, descriptions and parameters go as long as the
-        answer fails in the same way. What the target speaks of stays. `trial.shrink()` cuts the
-        answer instead, and asks nobody.
+        It removes tools, earlier messages, sentences, descriptions and parameters as long as the
+        answer fails in the same way. Everything that the target names stays. `trial.shrink()`
+        shortens the answer instead, without a model.
 
         Args:
             trial: a failing trial.
             budget: requests at most, each recorded like any other.
-            model: what to ask, where the trial came from a log.
+            model: the model to ask, for a trial from a log.
 
         Raises BadOptions for a trial that did not fail.
         """

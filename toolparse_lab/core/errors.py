@@ -276,7 +276,7 @@ class BadCase(UsageError):
 
 
 class BadPlan(UsageError):
-    """Raised when an experiment cannot be planned: no cases, no models, an unknown factor."""
+    """Raised for a plan that cannot be run, such as one without cases or models."""
 
     code = "bad-plan"
 
@@ -311,7 +311,7 @@ class BadTaskPlan(UsageError):
 
 
 class BadSettings(UsageError):
-    """Raised for settings with an unknown key, an impossible value or a credential in a file."""
+    """Raised for settings with an unknown key, a bad value or a credential in a file."""
 
     code = "bad-settings"
 
@@ -422,13 +422,19 @@ class IncompleteError(ToolparseError):
 
 
 class StoreError(IncompleteError):
-    """The store cannot be used (full disk, locked, newer version). Everything recorded stays."""
+    """The store cannot be used: full disk, locked, newer version.
+
+    Everything recorded stays.
+    """
 
     code = "store"
 
 
 class StoreLost(StoreError):
-    """The store's file was deleted or replaced while open. The message says where answers are."""
+    """The store's file was deleted or replaced while it was open.
+
+    The message says where the answers are.
+    """
 
     code = "store-lost"
 
@@ -455,7 +461,10 @@ class ResponseFormatRejected(ProviderError):
 
 
 class CorrectionFailed(IncompleteError):
-    """Raised for a correction of a call that has no arguments; it has its cost all the same."""
+    """Raised if a correction of a call brings no arguments.
+
+    Its tokens and cost count all the same.
+    """
 
     code = "correction-failed"
     tokens: int = 0
@@ -475,7 +484,10 @@ class MissingRecording(IncompleteError):
 
 
 class GateFailed(ToolparseError):
-    """Raised by `raise_` of a gate or a regression that failed. The message has its sentences."""
+    """Raised by `raise_` of a gate or a regression that failed.
+
+    The message has its sentences.
+    """
 
     code = "gate-failed"
 

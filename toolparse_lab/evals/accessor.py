@@ -38,8 +38,9 @@ class TrialsAccessor:
         policy: str | None = None,
         **options: Unpack[ReportKeywords],
     ) -> Report:
-        """Success and its reasons by any columns, with the options and errors of
-        `evals.reports.report.Report`.
+        """Return success and its reasons by any columns.
+
+        Options and errors are those of `evals.reports.figures.report.Report`.
 
         policy: by default "safe", or the only one that the frame has. With "policy" among `by` each
         has its own rows.

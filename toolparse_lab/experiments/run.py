@@ -501,7 +501,8 @@ class Run:
     ) -> Report:
         """Return success and its reasons by any columns.
 
-        See `evals.reports.report.Report`. The answers of one conversation of a log are one cluster.
+        See `evals.reports.figures.report.Report`. The answers of one conversation of a log are one
+        cluster.
 
         by: columns, by default those of `columns_by`. matchers: the comparison of values with those
         of the targets, where equality is too strict. options: other arguments of `Report`.
@@ -595,11 +596,11 @@ class Run:
     ) -> ArmComparison:
         """Return the comparison of two arms, models or protocols, paired on cases.
 
-        within: the columns to hold fixed. cluster: a column that holds whole cases together, such
-        as conversation_id, which interval and p go by. pairs: how many pairs this one may have been
-        picked from, which interval and p allow for: all pairs of the run by default, 1 for a pair
-        that was chosen before the run. Raises BadOptions for an arm or a column that the run has
-        not.
+        within: the columns to compare within. cluster: a column such as conversation_id, whose
+        groups, not cases, are then the unit of interval and p. pairs: how many pairs this one may
+        have been picked from, which interval and p allow for: all pairs of the run by default, 1
+        for a pair that was chosen before the run. Raises BadOptions for an arm or a column that the
+        run has not.
         """
         report = self.report(policy=policy, cluster=cluster)
         return report.compare(a, b, within=within, pairs=pairs)

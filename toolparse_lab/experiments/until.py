@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Until:
-    """A question after whose answer a run may stop.
+    """A rule that ends a run as soon as the data decide it.
 
     Exactly one of `compare`, `reference`, `rate` and `width`.
 
@@ -46,11 +46,11 @@ class Until:
             that.
         reference: a model of the plan: until every other model is shown to be better or worse than
             it, in each arm. With `margin` also until it is shown to differ by less than that.
-        rate: until every cell's success is shown to lie above or below it.
+        rate: until every cell's success is shown to be above or below it.
         width: until every cell's interval is no wider on either side than this share.
         alpha: the chance to be wrong anywhere.
         first, step: cases before the first look, and between looks.
-        policy: that success is judged under.
+        policy: the coercion policy of success.
 
     >>> Until(compare=("hermes", "gemma"), margin=0.05)
     Until(hermes and gemma differ, or gemma is worse by less than 5.0 points; alpha 0.05)
@@ -112,7 +112,7 @@ class Until:
         return f"Until({self})"
 
     def verdict(self, interval: Interval) -> str:
-        """Return the verdict of an interval of the question, '' where it leaves it open."""
+        """Return the verdict of an interval, '' if it is undecided."""
         low, high = interval.low, interval.high
         if self.compare is not None or self.reference is not None:
             if low > 0 or high < 0:

@@ -512,7 +512,7 @@ class SpecKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """A wire format, whole: reading and writing it, and explaining it to a model.
+    """A wire format: it reads and writes calls, and explains them to a model.
 
     Attributes:
         id, aliases, title: its names.
@@ -575,7 +575,7 @@ class Protocol:
 
     @property
     def among_others(self) -> Protocol:
-        """The protocol as `auto` asks it: without openers that belong to another format."""
+        """The protocol as part of `auto`: without the openers of other formats."""
         envelope = self.envelope.among_others
         return self if envelope is self.envelope else replace(self, envelope=envelope)
 
@@ -583,17 +583,20 @@ class Protocol:
     def from_spec(
         cls, spec: Mapping[str, Any] | None = None, **fields: Unpack[SpecKeywords]
     ) -> Protocol:
-        """Return a protocol made from data, for a format of a family that is here.
+        """Return a protocol made from constants, for a format of a known family.
 
-        Fields may come as a mapping or by name.
+        Pass the fields as a mapping or by name. `id` is required; `title`, `aliases` and `wordings`
+        are optional. `body` is the family, with fields of its own:
 
-        id is required. Title and aliases are not. body is the family. "json", the default: opener,
-        closer, name_key, arguments_key, own_line (the opener is a line of its own, as a code fence
-        is), response_name_key and response_content_key. "tags" (a tag for the function and one for
-        each parameter): opener and closer around a block of functions, or neither. Function and
-        parameter, the tags' words. Attribute (`name="…"` instead of `=…`). Trim (a value loses one
-        line break at each end). Lines (tags are on lines of their own). "xml" and "yaml": one
-        element a call. response_opener and response_closer enclose the results of json and tags.
+        - `json` (default): `opener`, `closer`, `name_key`, `arguments_key`, `response_name_key`,
+          `response_content_key`, and `own_line`: the opener is a line of its own, as a code fence.
+        - `tags`, with a tag for the function and one for each parameter: `opener` and `closer`
+          around a block of functions, or neither; `function` and `parameter`, the words of the
+          tags; `attribute`, for `name="…"` instead of `=…`; `trim`, if a value loses one line break
+          at each end; `lines`, if tags are on lines of their own.
+        - `xml` and `yaml`: none. They have one element per call.
+
+        `response_opener` and `response_closer` enclose the results of `json` and `tags`.
 
         Raises BadSpec, which names the field, its value and the expected one.
 
@@ -643,22 +646,20 @@ class Protocol:
     def to_response_template(self) -> dict[str, Any]:
         """Return this format as a `response_template` of transformers.
 
-        The template says as much of the format as such a template can.
-
-        Raises BadOptions for formats that it cannot say, such as calls written as Python.
+        Raises BadOptions for formats that such a template cannot describe, such as Python calls.
         """
         return dict(hooks.call("response_template_of", self))
 
     def structural_tag(self, tools: Any) -> dict[str, Any]:
         """Return the structural tag that keeps calls of `tools` to this format.
 
-        xgrammar reads it, and so vLLM and SGLang: text is free until a call begins, whose arguments
-        follow the tool's schema.
+        It is for xgrammar, vLLM and SGLang: text is free until a call begins, and its arguments
+        then follow the tool's schema.
 
         Args:
             tools: anything `ToolSpec.of` takes, at least one.
 
-        Raises BadOptions for no tools, and for formats whose values are no JSON and no parameters
+        Raises BadOptions for no tools, and for formats whose values are neither JSON nor parameters
         of Qwen's tags.
         """
         return dict(hooks.call("structural_tag_of", self, tools))
@@ -666,8 +667,8 @@ class Protocol:
     def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
         """Return the call as this format writes it.
 
-        Raises UnwritableCall if it would not read back the same. For formats whose values only the
-        schema types, this is checked where `tool` is there to do so.
+        Raises UnwritableCall if the text would not be read as the same call. For formats whose
+        values have no types, this is checked only with `tool`.
         """
         text = self.codec.write(name, arguments_json, tool)
         checkable = tool is not None or "schema-typed" not in self.tags
@@ -761,8 +762,8 @@ class Protocol:
             result: {toolName, output} with an output of type text, json, error-text, error-json,
                 execution-denied or content. {toolName, result}. Or {name, content}. Errors are
                 written `[Error: …]`. Images and files leave a placeholder, and
-                `protocols.results.media_of` gives them for the message. Delimiters of the format
-                inside the result are escaped where it has escapes (see `protocols.results`). Only
+                `formats.results.media_of` returns them for the message. Delimiters of the format
+                inside the result are escaped if it has escapes (see `formats.results`). Only
                 delimiters that consist of JSON's own punctuation cannot be.
 
         Raises BadOptions for anything that is not a result.

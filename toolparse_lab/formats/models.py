@@ -198,14 +198,14 @@ def reason_for(model: str) -> str:
 
 
 def protocol_for(model: str) -> Protocol:
-    """Return the protocol of the format that a model writes by its training.
+    """Return the protocol that a model was trained to write.
 
     Args:
-        model: its name, as a hub or a server has it, or the name under which a server registers the
-            parser for it, which counts before the patterns.
+        model: its name on a hub or a server, or the name of a server's parser, which is looked up
+            first.
 
-    Raises UnknownProtocol if neither table has such a name. `protocols.models.reason_for` says why
-    a name has its format.
+    Raises UnknownProtocol if neither table has such a name. `formats.models.reason_for` says why a
+    name has its format.
 
     >>> protocol_for("deepseek-ai/DeepSeek-V3.1").id
     'deepseek_v31'

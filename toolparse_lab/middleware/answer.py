@@ -30,8 +30,8 @@ def fix_tool_call_with_schema(call: Mapping[str, Any], tools: Any) -> dict[str, 
 
     Args:
         call: `{toolName, input}`, or a tool call in OpenAI shape. Its other members stay. Calls
-            that the provider ran itself, calls of unknown tools, and arguments that already
-            fit or are not JSON stay as they are.
+            that the provider ran, calls of unknown tools, and arguments that already fit or are not
+            JSON stay as they are.
 
     Raises BadToolSpec.
 

@@ -432,11 +432,11 @@ def create_tool_middleware(
         protocol: an id of `protocols()`, a Protocol, a factory, or a protocol object of your own.
         tool_system_prompt_template: a function of the tools' JSON text, or text with placeholders
             such as `{{tools_json}}`.
-        placement: of the prompt before or after the system message that is there, or the whole
-            conversation.
+        placement: "first" puts the prompt before your system message, "last" after it. Without a
+            system message: before or after all messages.
         on_error: called as on_error(message, metadata) for each piece of text that could not be
             read. The error that it raises is ignored.
-        compat: "seed" brings back the ways of the oldest version (see docs/port.md).
+        compat: "seed" brings back the behaviour of the oldest version (see docs/port.md).
         options: ParseOptions or a mapping of them. Coercion has the policy 'middleware' unless they
             say otherwise.
         tool_choice_by: a forced choice asks for its JSON by `response_format`, or in the system
@@ -445,19 +445,16 @@ def create_tool_middleware(
             form.
         unknown_tools: whether a call of a tool that was not offered stays "text", or is a "call"
             like others, so that a loop can tell the model that there is no such tool.
-        neutral_text: delimiters of the format in the words of users, and in documents, are
-            neutralised in the prompt (see `protocols.neutral`). On unless `compat` is "seed".
-        choice_schema: how the schema of a forced choice says which arguments belong to which tool:
-            "if_then_else" (the old form, taken where nothing is said), "any_of", which engines that
-            decode by a schema follow, or "any_of_many", with which 'required' may be answered by
-            several calls.
-        broken_calls: whether an attempt that failed (unreadable, cut off, of a tool that was not
-            offered, or no call where one was forced) stays "text", or is a "call" whose arguments
-            are the attempt's text, which is not JSON, for programs that react to calls they cannot
-            read.
-        feedback: a Feedback or the name of one of `correction.PRESETS`, by which calls that the
-            schema refuses are asked about again (see `corrections`). None, the default, asks no
-            one.
+        neutral_text: escape the format's delimiters in user messages and documents (see
+            `formats.surface.neutral`). On unless `compat` is "seed".
+        choice_schema: form of the schema of a forced choice: "if_then_else" (by default), "any_of"
+            for engines that decode by a schema, or "any_of_many", which allows several calls under
+            'required'.
+        broken_calls: a failed attempt (unreadable, cut off, of an unknown tool, or no call under a
+            forced choice) stays "text", or becomes a "call" whose arguments are the attempt's text,
+            which is not JSON. Use "call" for programs that handle invalid calls.
+        feedback: a Feedback, or a name of `correction.PRESETS`, to ask again about calls that the
+            schema refuses (see `corrections`). None (default): never ask again.
 
     Raises UnknownProtocol and BadOptions.
 

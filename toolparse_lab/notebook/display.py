@@ -40,8 +40,8 @@ def workbench(
 ) -> Workbench:
     """Open a text, a parse, a trial, or the failures of a run on the workbench.
 
-    There you change the text, the protocol, the policy or the tools and see the parse change,
-    replay the stream chunk by chunk, choose among readings, and keep the finding as a test.
+    Change the text, the protocol, the policy or the tools and see the parse change, replay the
+    stream chunk by chunk, choose among readings, and save the result as a test.
 
     `bench.result` is the parse that it shows, after your changes too.
 

@@ -86,8 +86,9 @@ def _id_of(call: ToolCall) -> str:
 def failures_of(
     result: ParseResult, protocol: AnyProtocol | None = None
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return (message, metadata) per segment with an unreadable call, in order. protocol: the one
-    that read the result, where no id stands for it.
+    """Return (message, metadata) per segment with an unreadable call, in order.
+
+    protocol: the one that parsed the result, if it has no id.
 
     >>> import toolparse_lab as tp
     >>> from toolparse_lab.middleware import failures_of

@@ -34,12 +34,12 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A format that a text may be in.
+    """A possible format of an answer.
 
     Attributes:
         protocol: its id. 'auto' for calls outside the delimiters of any format.
-        score: from 0 to 1, the mean of its attempts, 1 if each is a whole call that needed no
-            repair. It ranks formats for one text and is no probability.
+        score: from 0 to 1, the mean over its attempts. 1: every attempt is a whole call without a
+            repair. Use it to rank the formats of one answer; it is not a probability.
         spans: the attempts, in code points of the text.
         why: the evidence in one sentence.
 
@@ -60,7 +60,9 @@ class Candidate:
 
 
 def detect(raw: RawLike, tools: ToolsLike = None) -> tuple[Candidate, ...]:
-    """Return the formats that find an attempt at a call in a text, the likeliest first.
+    """Return the possible formats of an answer, the most likely first.
+
+    Empty if no format finds an attempt at a call.
 
     Args:
         raw, tools: as for `parse`. Formats without delimiters of their own are recognised by the

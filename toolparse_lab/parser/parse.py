@@ -209,29 +209,28 @@ def parse(
     tokenizer: TokenizerLike | None = None,
     **misplaced: Never,
 ) -> ParseResult:
-    """Read one answer.
+    """Parse one answer.
 
-    Never raises on account of its content.
+    The content never makes it raise.
 
     Args:
-        raw: the text as the model wrote it. Or a response of a client, as an object or a dict, a
-            list of stream chunks, or the text of an event stream or of a response's JSON, of which
-            the first answer is read (see `Captured`): its text, or, with calls that the provider
-            read itself, their canonical JSON, which 'auto' leaves to the protocol `openai_json`. If
-            its tokens say more than its content, the parser reads them, and `result.blame` compares
+        raw: the model's text. Or a client's response (see `Captured`): an object, a dict, stream
+            chunks, an event stream or JSON. Its first answer is parsed: the text, or the provider's
+            own calls as canonical JSON, which 'auto' parses by `openai_json`. If the response's
+            tokens contain more text than its content, they are parsed, and `result.blame` compares
             the server's own calls.
         protocol: an id of `protocols()`, 'auto', a Protocol, a protocol object of your own with the
             methods of an AI SDK's (see `foreign`), or a function that makes one.
         tools: the tools that the model knows of, in any shape `ToolSpec.of` takes.
         options: ParseOptions or a mapping.
-        request: the request, as OpenAI messages or a mapping with `messages`. A call whose text is
-            already there, written by a user, a tool or a document, is an echo and never `ok`.
-            `call.source` says where values are from.
+        request: OpenAI messages, or a mapping with `messages`. A call that is copied from a user, a
+            tool or a document there is an echo and never `ok`, unless `echoes` allows it.
+            `call.source` returns the places of its values.
         tokenizer: for responses with token ids, a function from a list of ids to text, or an object
             whose `decode` is one.
 
-    Raises UnknownProtocol, BadToolSpec, BadOptions or UnreadableInput for the fault with the call
-    itself, such as an object that holds no answer.
+    Raises UnknownProtocol, BadToolSpec, BadOptions or UnreadableInput for bad arguments, such as an
+    object without an answer.
 
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
     >>> parse(text, "hermes").calls[0].arguments
@@ -259,7 +258,7 @@ def parse_text(
     *,
     request: RequestLike | None = None,
 ) -> ParseResult:
-    """`parse` of a text known to be the model's own, even if it looks like a response."""
+    """Parse a text that is known to be the model's own, even if it looks like a response."""
     return Reader(protocol, tools, options).parse(raw, request)
 
 
@@ -293,7 +292,7 @@ def stream(
     Args:
         protocol, tools, options, request: as for `parse`.
 
-    Raises as `parse` does, and never on account of the text.
+    Raises as `parse` does; the text never makes it raise.
 
     >>> import toolparse_lab as tp
     >>> parser = tp.stream("hermes")

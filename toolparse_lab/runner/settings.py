@@ -85,11 +85,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings that count, and where each came from.
+    """The settings in force, and the source of each.
 
     `values` and `origins` are by the names of `SETTINGS`, `tables` has the models as they are
-    written. Credentials are looked up when a model is asked for, so that one without its variable
-    does not stand in the way of the others.
+    written. Credentials are looked up when you use a model, so a missing variable affects that
+    model only.
 
     >>> import toolparse_lab as tp
     >>> tp.load_settings()["policy"]
@@ -127,8 +127,9 @@ class Settings:
 
     @property
     def unknown(self) -> dict[str, str]:
-        """Environment variables that look like settings and are none, each with the nearest real
-        name, or "".
+        """Environment variables that look like settings but are not.
+
+        Each has the nearest real name, or "".
         """
         variables = {s.variable for s in SETTINGS.values()} | {CONFIG, *_ELSEWHERE}
         return {
@@ -145,7 +146,7 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Return the settings that count in a folder.
+    """Return the settings in force in a folder.
 
     Args:
         config: a file. Without it, the file that `TOOLPARSE_CONFIG` names, else the nearest

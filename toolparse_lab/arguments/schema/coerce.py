@@ -36,7 +36,7 @@ POLICIES = ("none", "safe", "middleware", "seed-layer2", "lossy")
 
 @dataclass(frozen=True, slots=True)
 class Coerced:
-    """A value after coercion, the changes to it, and why nothing could be done.
+    """A value after coercion, its steps, and the problems that stopped it.
 
     >>> import toolparse_lab as tp
     >>> coerced = tp.coerce("5", {"type": "integer"})
@@ -60,18 +60,18 @@ def coerce(
     one_item: bool = False,
     raw_text: bool = False,
 ) -> Coerced:
-    """`value` brought to `schema` (a mapping, JSON text, bool or None) by `policy`.
+    """Return `value` brought to `schema` by `policy`.
 
-    The value itself is never changed. One that nests deeper than it can be compared with the schema
-    stays as it is, and so does one whose schema takes more steps than `budget` allows, with a
-    problem. Raises UnknownName for a policy that does not exist.
+    Your object is never changed. A value that nests too deep to be compared with the schema stays
+    as it is. So does one whose schema branches too often to be followed, with the problem
+    `coerce.budget`. Raises UnknownName for a policy that does not exist.
 
     Args:
-        one_item: the value was written in a format where a single text under a list is one item, as
-            in XML.
-        raw_text: it was written in a format that has no quotes, so that under `safe` the bare word
-            null of a parameter is null, and JSON of another type that type, if the schema names
-            it, even where text is legal.
+        schema: a mapping, JSON text, a bool or None.
+        one_item: the format writes a list of one item as a single text, as XML does.
+        raw_text: the format has no quotes. Under `safe`, a parameter's bare word null is then null,
+            and JSON of another type that type, if the schema names it, even where a string is
+            legal.
 
     >>> coerce({"a": "1"}, {"type": "object", "properties": {"a": {"type": "integer"}}}).value
     {'a': 1}

@@ -16,51 +16,54 @@ from collections.abc import Mapping
 GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "read one answer": {
         "parse": ("answers", "read the tool calls of one answer"),
-        "test": ("texts", "read recorded texts as tests: is in each what should be"),
+        "test": ("texts", "run recorded answers as tests"),
         "protocol": ("answers", "derive the protocol of a model from its chat template"),
     },
     "debug recorded answers": {
-        "ingest": ("recorded", "make a run of outputs that something else recorded"),
+        "ingest": ("recorded", "turn answers that another program recorded into a run"),
         "list": ("recorded", "list the runs of a store, the protocols, or the configured models"),
         "view": (
             "recorded",
-            "show one trial: what was asked, what the model wrote, and what was read in it",
+            "show one trial: the question, the answer and its parse",
         ),
         "open": ("recorded", "work on recorded answers or on one text in the browser"),
         "tokens": (
             "training",
-            "show the tokens of an answer, or whether their probabilities tell right from wrong",
+            "show the tokens of an answer, or test if their probabilities tell right from wrong",
         ),
-        "score": ("recorded", "judge every trial of a run"),
+        "score": ("recorded", "score every trial of a run"),
         "blame": ("asking", "say which layer broke an answer, by its record or by asking again"),
         "reader": ("readers", "fetch the parsers of a release of vLLM, SGLang or transformers"),
     },
     "ask models and compare": {
-        "run": ("asking", "ask models and report what could be read"),
-        "retry": ("asking", "ask what a run has no answer to, failures included"),
+        "run": ("asking", "ask models, and report how well they call tools"),
+        "retry": ("asking", "ask the open questions of a run, failures included"),
         "check": (
             "asking",
-            "ask one canary a model and protocol: is raw text raw, are tools really offered",
+            "ask one canary per model and protocol: does the server keep the text and offer tools",
         ),
-        "report": ("reports", "sum a run up: success with intervals, and its reasons"),
+        "report": (
+            "reports",
+            "summarise a run: success with intervals, and the causes of failures",
+        ),
         "compare": ("reports", "compare two arms, protocols or models of a run, paired on cases"),
         "diff": ("reports", "compare two runs, paired on cases"),
         "endpoints": (
             "reports",
-            "hold several endpoints of one model to one of them: worse, the same or cannot tell",
+            "compare endpoints of one model with one of them: worse, better, same or cannot tell",
         ),
         "power": (
             "reports",
-            "say what drops the cases of a run can show, and how many cases a drop needs",
+            "show the smallest drop that the cases of a run can detect, and the cases a drop needs",
         ),
-        "noise": ("reports", "say how far two runs of the same arm lie apart by chance"),
+        "noise": ("reports", "show how far two runs of the same arm differ by chance"),
         "ladder": (
             "reports",
-            "say what each layer of help gains: prompt, decoding, repair, coercion",
+            "show the gain per layer: prompt, decoding, repair, coercion",
         ),
         "reparse": (
             "recorded",
-            "read recorded answers again by other protocols or policies; no model is called",
+            "parse recorded answers with other protocols or policies, without a model",
         ),
         "export": ("training", "write recorded answers as rows to train on"),
         "ablation": (
@@ -70,12 +73,12 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "prepare and check inputs": {
         "init": ("project", "begin a project: settings, a plan and cases to start from"),
-        "validate": ("project", "say what is wrong or doubtful about a file of cases"),
+        "validate": ("project", "check a file of cases for errors and doubtful rows"),
         "template": (
             "answers",
-            "say which values a chat template loses, and whether it shows turns as they were drawn",
+            "check a chat template: the values that it loses, and if it repeats turns as written",
         ),
-        "config": ("project", "show the settings that hold, and where they came from"),
+        "config": ("project", "show the settings in force, and their sources"),
     },
     "serve models": {
         "proxy": (
@@ -84,7 +87,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
         "serve": (
             "models",
-            "stand before an OpenAI-compatible endpoint and give its models tool calls",
+            "put tool calling in front of an OpenAI-compatible endpoint",
         ),
         "serve-local": ("models", "offer the embedded model as an OpenAI-compatible endpoint"),
     },

@@ -258,12 +258,12 @@ NO_ORIGINS = OriginTable(dict)
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call found in the text, readable or not. `index` is its place among the calls.
+    """One call found in the text, readable or not.
 
-    `source_json` is the arguments as found, `arguments_json` after coercion, both canonical JSON
-    ('' when the body could not be read). `confidence` is 1.0 for a call in its own format, lower
-    for a recovered one. `readings` is up to five things that a refused body may mean, the nearest
-    first, for a person to choose from.
+    `index` is its place among the calls. `source_json` is the arguments as found, `arguments_json`
+    after coercion, both canonical JSON ('' when the body could not be read). `confidence` is 1.0
+    for a call in its own format, lower for a recovered one. `readings` has up to five possible
+    readings of a refused body, the nearest first, for you to choose from.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -292,17 +292,17 @@ class ToolCall:
 
     @property
     def ok(self) -> bool:
-        """Readable, complete and, where tools are given, of a known name.
+        """True if the call is readable, complete and, with tools, of a known name.
 
-        Says nothing of the arguments, see `valid`.
+        The schema is not checked here, see `valid`.
         """
         return self.status == "ok"
 
     @property
     def valid(self) -> bool:
-        """`ok`, and the arguments satisfy the tool's schema. Execute only valid calls.
+        """True if the call is `ok` and its arguments satisfy the tool's schema.
 
-        Where validation was switched off, or there are no tools, nothing was checked.
+        Execute only valid calls. Without tools, or with `validate=False`, no schema was checked.
         """
         if self.status != "ok":
             return False
@@ -310,7 +310,7 @@ class ToolCall:
 
     @property
     def verdict(self) -> Verdict:
-        """The one word on the call that every view shows.
+        """The verdict on the call, as in every view.
 
         From best to worst: clean, repaired (lossless), repaired (lossy), invalid, refused,
         truncated, echoed. You may execute the call under the first three.
@@ -326,7 +326,7 @@ class ToolCall:
     def readable(self) -> bool:
         """True if the parser read the body.
 
-        Then there are arguments, whatever the name and the schema say of them.
+        There are arguments then, even with an unknown tool or against the schema.
         """
         return bool(self.arguments_json)
 
@@ -367,9 +367,9 @@ class ToolCall:
 
         The longest place comes first.
 
-        Empty where the model made the value up, for anything that is not text or number, and where
-        the call was read without its request. '' is the whole call, which has a place where it is
-        an echo. Raises NoSuchItem for a path that is not in the arguments.
+        Empty for a value that is not in the request, for anything but strings and numbers, and
+        without `request=`. '' is the whole call, which has a place only if it is an echo. Raises
+        NoSuchItem for a path that is not in the arguments.
 
         >>> import toolparse_lab as tp
         >>> text = '<tool_call>{"name": "f", "arguments": {"city": "Rome"}}</tool_call>'
@@ -382,11 +382,10 @@ class ToolCall:
         return (self.origins.sources or {}).get(path, ())
 
     def tokens(self, path: str = "") -> tuple[Token, ...]:
-        """Return the tokens that the value at a JSON Pointer was drawn as.
+        """Return the tokens of the value at a JSON Pointer.
 
-        For an empty value, the token that ended it. Empty where the answer came without its tokens,
-        which a server gives for `logprobs=true`. Raises NoSuchItem for a path that is not in the
-        arguments.
+        For an empty value, the token that ends it. Empty without recorded tokens, which servers
+        send for `logprobs=true`. Raises NoSuchItem for a path that is not in the arguments.
 
         >>> import toolparse_lab as tp
         >>> head = '<tool_call>{"name": "f", "arguments": {"a'

@@ -62,7 +62,7 @@ class CallDelta:
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """A call's closer, and the calls that its body held, in order.
+    """A call's closer, and the calls of its body, in order.
 
     The closer is empty if it is missing.
 
@@ -81,7 +81,7 @@ class CallEnd:
 class Retract:
     """The events from `start` on are void, and others come for those characters.
 
-    Never reaches back over text.
+    It never takes back text.
     """
 
     start: int
@@ -89,7 +89,7 @@ class Retract:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Text that was held back and turned out to be a call outside its format."""
+    """Text that the parser held back, and that is a call outside its format."""
 
     span: Span
     calls: tuple[ToolCall, ...]
@@ -99,8 +99,8 @@ class Recovered:
 class Withdrawn:
     """Calls of earlier events that you must not execute.
 
-    They were in reasoning that was closed only after them. Each has the index and the place it had.
-    The event comes at the end.
+    A reasoning tag that closed after them showed that they are reasoning. Index and place stay the
+    same. The event comes at the end.
 
     Attributes:
         span: empty, in front of the tag that closed the reasoning.

@@ -30,20 +30,20 @@ _ELSEWHERE = {
 
 @dataclass(frozen=True, slots=True)
 class ParseOptions:
-    """Everything that a parse was allowed to do.
+    """The options of a parse.
 
-    Stored in the result.
+    The result keeps them.
 
     Attributes:
         repair: read damaged bodies, each repair an edit.
         recover: read calls outside their format.
-        coerce: policy.
+        coerce: the coercion policy.
         validate: check arguments against the schema.
         reasoning: 'auto' reads think tags, 'prefilled' begins inside one, 'none' reads them as
             text.
         max_depth: nesting beyond it is a problem, never an error.
-        echoes: a call whose text is in the request, written by someone else, is refused, or
-            allowed with a warning.
+        echoes: 'refuse' or 'allow' (with a warning) a call that is copied from a user, a tool or a
+            document in the request.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -85,7 +85,7 @@ class ParseOptions:
 
     @classmethod
     def of(cls, x: ParseOptions | Mapping[str, Any] | None) -> ParseOptions:
-        """Options from None, a mapping of their fields, or options.
+        """Return options from None, a mapping of fields, or ParseOptions.
 
         Raises BadOptions for anything else, an unknown name, or a value out of range.
 

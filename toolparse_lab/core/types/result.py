@@ -152,7 +152,7 @@ class DebugView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """Everything one text says under one protocol and one set of options.
+    """The parse of one text by one protocol and one set of options.
 
     text + markup + reasoning + calls account for every character of `raw`: the segments partition
     it. Compares equal for every chunking of the same text.
@@ -177,7 +177,7 @@ class ParseResult:
 
     @property
     def ok(self) -> bool:
-        """No problem of severity error, in the text or in any call."""
+        """True if neither the text nor a call has a problem of severity error."""
         return not any(p.severity == "error" for p in self.all_problems())
 
     @property
@@ -231,7 +231,7 @@ class ParseResult:
     def text(self) -> str:
         """The text outside calls, markup and reasoning, untrimmed.
 
-        Calls that could not be read are no part of it. `content` keeps them.
+        Unreadable calls are left out. `content` keeps them.
         """
         return "".join(s.said(self.raw) for s in self.segments if s.kind == "text")
 
@@ -239,7 +239,7 @@ class ParseResult:
     def reasoning(self) -> str:
         """The model's reasoning, untrimmed and without its tags.
 
-        If a text holds several pieces of it, they follow one another without a break.
+        Several pieces are joined without a break.
         """
         return "".join(s.said(self.raw) for s in self.segments if s.kind == "reasoning")
 
@@ -285,11 +285,11 @@ class ParseResult:
         return replace(self, calls=calls, tokens=tokens)
 
     def token_labels(self) -> tuple[TokenLabel, ...]:
-        """Return each token of the answer with what it is part of.
+        """Return each token of the answer with its kind.
 
-        That is an argument, with its call and path, a name, text, reasoning, markup, or `outside`
-        for what is not in the text that was parsed, as the mark of the end. Empty where the answer
-        came without its tokens, which a server gives for `logprobs=true`.
+        The kinds are argument (with its call and path), name, text, reasoning, markup, and
+        `outside` for tokens around the parsed text, such as the end token. Empty without recorded
+        tokens, which servers send for `logprobs=true`.
 
         >>> import toolparse_lab as tp
         >>> call = ['<tool_call>{"name": "', 'f", "arguments', '": {"a": ', "1", "}}</tool_call>"]
@@ -305,9 +305,10 @@ class ParseResult:
         return label_tokens(self.tokens, self.segments, self.calls)
 
     def why(self) -> str:
-        """Return one sentence a call: its verdict, the outcome and why. Without one, why not.
+        """Return one sentence per call with its verdict and the reason.
 
-        Of an answer read by 'auto' a first sentence names the formats that matched.
+        Without a call, the sentence says why there is none. With 'auto', a first sentence names the
+        formats that matched.
 
         >>> import toolparse_lab as tp
         >>> print(tp.parse("Hello!", "hermes").why())
@@ -371,7 +372,7 @@ class ParseResult:
         return result.with_tokens(Tokens.from_dict(result.raw, d.get("tokens")))
 
     def to_json(self) -> str:
-        """`to_dict` as compact JSON text, in ASCII.
+        """Return `to_dict` as compact JSON text, in ASCII.
 
         `from_dict(json.loads(text))` gives an equal result.
         """
@@ -381,7 +382,7 @@ class ParseResult:
         """Return the interactive parse view.
 
         Args:
-            stage: the text on its left.
+            stage: the text on the left: raw, repaired, decoded or coerced.
             pinned: the JSON Pointer of the argument to mark, '' for none.
 
         Raises MissingExtra without the `jupyter` extra, and BadOptions for an unknown stage.

@@ -114,7 +114,8 @@ _set_end: Callable[[Span, int], None] = Span.__dict__["end"].__set__
 class Origin:
     """The place of a value in `raw`: the value without its quotes.
 
-    `exact` is False if a structural change left no place of its own. The span is then its source's.
+    `exact` is False if the value's own place is not known, as after some repairs and coercions. The
+    span is then that of its source.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -215,17 +216,18 @@ class Step:
 
     @property
     def before_json(self) -> str:
-        """The subtree before the change, as canonical JSON text, rendered when read."""
+        """The subtree before the change, as canonical JSON text."""
+        # Rendered here: most steps are only counted.
         return write_canonical(self.before)
 
     @property
     def after_json(self) -> str:
-        """The subtree after the change, as canonical JSON text, rendered when read."""
+        """The subtree after the change, as canonical JSON text."""
         return write_canonical(self.after)
 
     @property
     def lossless(self) -> bool:
-        """True if the rule loses nothing of the model's own text.
+        """True if the rule neither guesses nor loses anything.
 
         Raises UnknownName for a step of a newer version, whose rule is not here.
         """
@@ -280,7 +282,7 @@ settle_late(Step, "span", StepSpans, lambda _, spans: spans.settle())
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One complaint.
+    """One problem of a parse.
 
     `code` is a permanent id (see `rules`), `path` a JSON Pointer into the arguments or ''.
 

@@ -32,8 +32,8 @@ class Case:
     `input` is the user's text or a list of OpenAI messages. `target` is a list of ``{"name",
     "arguments"}``. ``[]`` says that no call is right, None that the case is not graded. Values of a
     target may be alternatives, see `evals.scoring.match`. For conversations of several turns,
-    `results` says what the tools give back (see `tool_results`), and `answer` the text that the
-    last turn is to say (see `final_text`).
+    `results` has the results of the tools (see `tool_results`), and `answer` the expected text of
+    the last turn (see `final_text`).
     """
 
     id: str
@@ -70,7 +70,8 @@ class Case:
     def to_dict(self) -> dict[str, Any]:
         """Return the row that `load_cases` reads back as this case.
 
-        Members that say nothing drop out. Cases share their tools' schemas: never change those.
+        A target, results, an answer and metadata that are not set are left out. Cases share their
+        tools' schemas: never change those.
 
         >>> Case("c1", "Weather in Oslo?", target=[]).to_dict()
         {'id': 'c1', 'input': 'Weather in Oslo?', 'tools': [], 'target': []}

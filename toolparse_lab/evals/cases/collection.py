@@ -43,7 +43,7 @@ class Cases(Sequence[Case]):
 
     Slices, samples and filters are Cases again.
 
-    `skipped` says which rows of the source an importer had no way to express as cases.
+    `skipped` has the rows of the source that an importer could not turn into cases, with reasons.
 
     >>> import toolparse_lab as tp
     >>> cases = tp.Cases([tp.Case("a", "Hello?"), tp.Case("b", "Oslo?")])
@@ -144,12 +144,13 @@ class Cases(Sequence[Case]):
         return Cases(cases, self.source)
 
     def sample(self, n: int, by: str | None = "category", seed: int = 1) -> Cases:
-        """Return `n` cases, or all if there are fewer, the same for the same seed, in the order of
-        the file.
+        """Return `n` cases, or all if there are fewer.
 
-        They are shared out over the values of `by`, a name as in `filter`, in proportion to the
-        number of cases, and each value gets at least one while there are enough. None or '' draws
-        from all cases alike. Raises BadOptions for an `n` that is not a whole number of 0 or more.
+        The same seed gives the same cases, in the order of the file.
+
+        Stratified by `by`, a name as in `filter`: each value gets its share of `n`, and at least
+        one case if `n` allows. None or '' draws from all cases alike. Raises BadOptions for an `n`
+        that is not a whole number of 0 or more.
         """
         # True is an int to Python, but no size.
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:

@@ -56,22 +56,22 @@ def load_cases(
     split: str | None = None,
     errors: Errors = "raise",
 ) -> Cases:
-    """Return the cases of a file, a pandas frame, a Hugging Face data set, rows or Case objects.
+    """Return the cases of a file, a frame, a data set, rows or Case objects.
 
-    A file is JSONL, a JSON array, CSV or Parquet, by its suffix. Rows are mappings. The Berkeley
-    Function Calling Leaderboard is ``"bfcl"``, ``"bfcl:live"`` or the path of its wheel (see
-    `toolparse_lab.evals.cases.bfcl`).
+    A file is JSONL, a JSON array, CSV or Parquet, by its suffix. A frame is one of pandas, a data
+    set one of Hugging Face. Rows are mappings. The Berkeley Function Calling Leaderboard is
+    ``"bfcl"``, ``"bfcl:live"`` or the path of its wheel (see `toolparse_lab.evals.cases.bfcl`).
 
     Args:
         columns: the names that the source uses, ``{"question": "input", "notes": None}``. None
             leaves a column out.
-        others: the handling of columns that are unknown: an error, members of the metadata, or
-            nothing.
+        others: what to do with unknown columns: "error", "metadata" or "drop".
         split: which part of a DatasetDict.
-        errors: all unreadable rows in one error, or skipped and counted in `Cases.skipped`.
+        errors: "raise" reports all unreadable rows in one error, "skip" counts them in
+            `Cases.skipped`.
 
     Raises BadCase naming file, line and column for unreadable rows (`BadCase.rows` if there are
-    several), UnreadableInput for a file that cannot, BadOptions for the arguments.
+    several), UnreadableInput for an unreadable file, BadOptions for bad arguments.
 
     >>> rows = [{"nr": 1, "question": "Weather in Oslo?", "target": []}]
     >>> load_cases(rows, columns={"nr": "id", "question": "input"})[0].input
@@ -241,7 +241,7 @@ def shipped_path(name: str) -> Path:
 def example_cases(*, demo: bool = False) -> Cases:
     """Return the project's own cases.
 
-    demo: only the short ones that a model of 135M parameters has a chance on.
+    demo: only the short, easy ones for a model of 135M parameters.
 
     >>> import toolparse_lab as tp
     >>> tp.example_cases()[0].id
@@ -251,8 +251,9 @@ def example_cases(*, demo: bool = False) -> Cases:
 
 
 def example_conversations(*, demo: bool = False) -> Cases:
-    """Return the project's own cases of several turns, whose tools have results, for plans with
-    `max_turns` above 1. demo: as for `example_cases`.
+    """Return the project's own cases of several turns, whose tools have results.
+
+    They are for plans with `max_turns` above 1. demo: as for `example_cases`.
 
     >>> import toolparse_lab as tp
     >>> len(tp.example_conversations()) > 0

@@ -28,13 +28,13 @@ class Column:
 _TABLE = r"""
 keys
   run_id category The run this row belongs to.
-  trial_id string One completion read by one parse protocol under one policy.
+  trial_id string One answer, parsed by one protocol under one policy.
   case_id string The case that was asked.
   trial Int64 The repetition, from 0.
   model category The alias of the model.
   arm category The arm of the experiment.
-  prompt_protocol category What the model was told to write.
-  parse_protocol category What read the answer.
+  prompt_protocol category The format that the prompt asked for.
+  parse_protocol category The protocol that parsed the answer.
   policy category The coercion policy.
 runs
   run_id string The run.
@@ -53,8 +53,8 @@ runs
   version string Version of toolparse_lab that ran it.
   plan_json string The plan.
 trials keys
-  parse_version category The version of what read it; missing where it has none or nothing was
-      read.
+  parse_version category The version of the parser; missing where it has none or nothing was
+      parsed.
   category category The category of the case.
   input string The user's text, or the messages as JSON.
   target string The wanted calls as JSON; [] where none is wanted, missing where not graded.
@@ -65,10 +65,10 @@ trials keys
   raw_surrogates_json string Offsets in raw of what is written so; missing where there is nothing
       such.
   reasoning string What the model thought, where the provider gives it apart from raw.
-  outcome category What the trial came to, see the outcomes.
+  outcome category The outcome of the trial.
   sub_code category What kind of wrong call, cut or failure.
   detail string The outcome in one sentence.
-  missing_reason string Why there is nothing to judge; missing where there is.
+  missing_reason string Why the trial has no score; missing if it has one.
   note string A person's note on the trial.
   override string The outcome that a person set by hand; no score and no rate goes by it.
   override_why string The person's reason for it.
@@ -77,8 +77,8 @@ trials keys
   score_repaired boolean Success with edits, without coercion.
   score_safe boolean Success with lossless coercion only.
   score_naive boolean What a regex for a JSON object and json.loads would have scored.
-  score_fabricated boolean A call holds what the text does not say; missing where there is no
-      call.
+  score_fabricated boolean A call has a name or value that is not in the text; missing where
+      there is no call.
   matching category The strictest comparison of values under which the calls are right: exact,
       casefold, normalised, approximate or any value; missing where none is.
   score_answer boolean The conversation ended with the wanted text; missing where none is wanted.
@@ -126,7 +126,7 @@ trials keys
   queue_wait Float64 Seconds before the request was sent.
   attempt Int64 The attempt that was recorded, from 1.
   retries Int64 Attempts before it.
-  stream boolean Whether it was a stream.
+  stream boolean True if the answer came as a stream.
   cut boolean A stream without a finish part.
   endpoint_kind category chat_text, native_tools or raw_completion.
   fidelity category wire, sdk, replayed or synthetic; logprobs, token_ids or raw_messages where

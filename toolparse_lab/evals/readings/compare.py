@@ -134,7 +134,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Readings of one text: ours, the best first, then those of others in the order passed.
+    """The parses of one text: ours, the best first, then other parsers'.
+
+    Those of other parsers have the order in which they were passed.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -155,8 +157,9 @@ class Comparison:
         return by_name[name]
 
     def frame(self) -> pd.DataFrame:
-        """Return one row per reading, in order, with the columns of the frame `readings`. Raises
-        MissingExtra without pandas.
+        """Return one row per reading, in order.
+
+        The columns are those of the frame `readings`. Raises MissingExtra without pandas.
         """
         try:
             from ..frames.dtypes import build_frame  # needs pandas, which is an extra
@@ -198,10 +201,9 @@ def compare(
     Args:
         raw, tools, options: as for `parse`.
         protocols: ids or protocol objects. All there are, and `auto`, by default.
-        also: parsers of others, by name or as a list. Each is one that `tp.reader` takes, such as
-            "vllm==0.33.0:hermes" or a function of the text that gives a list of calls in any of
-            the usual shapes (`readers.outside_calls`). An error of theirs is their reading's
-            failure.
+        also: other parsers, in a list or by name. Each is anything that `tp.reader` takes, such as
+            "vllm==0.33.0:hermes", or a function from the text to calls (`readers.outside_calls`).
+            If one raises, its row has the error in `failure`.
 
     Raises the errors of `parse`, and BadOptions for a name that comes twice.
 

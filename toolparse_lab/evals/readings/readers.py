@@ -61,7 +61,7 @@ def reader(
     template: Any = None,
     plugin: str = "",
 ) -> AnyProtocol:
-    """Return the reader that x is.
+    """Return a reader: a parser for recorded answers.
 
     Args:
         x: a protocol's id or object. A function of the raw text, or of the text and the tools, that
@@ -73,7 +73,7 @@ def reader(
         name, version: its name in frames and diffs. By default a function's own name and the
             version of its package, or a digest of its code, and a command's program and a digest of
             that file.
-        timeout: seconds that a text may take: 10 for a command, 2 for a process that stays.
+        timeout: seconds per text, by default 10 for a command and 2 for a process that stays.
         python: for such a name, the interpreter in which the package is installed.
         command: a program that is started once and answers one JSON line a text, in place of x:
             `{"id", "raw", "tools", "chunks"?}` in, `{"id", "batch": {"content", "calls": [{"name",
@@ -83,7 +83,7 @@ def reader(
             "toolparse_lab.servers.vllm".
 
     Raises BadOptions for anything that is none of these, UnknownProtocol, UnknownName for a parser
-    that a package has not, and SetupError for a package that was not added.
+    that the package does not have, and SetupError for a package that was not added.
 
     >>> import toolparse_lab as tp
     >>> mine = reader(lambda text: [{"name": text, "arguments": {}}], name="mine", version="2")

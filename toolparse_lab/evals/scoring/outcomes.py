@@ -28,14 +28,14 @@ _OUTCOMES = (
         "context."),
     Outcome("refused", "model", "refused", "A content filter of the provider or the model stopped "
         "the answer."),
-    Outcome("empty", "model", "empty", "The answer holds no characters but white space."),
+    Outcome("empty", "model", "empty", "The answer is empty or white space."),
     Outcome("reasoning_only", "limit", "reasoning only", "The answer ends with the reasoning; "
         "nothing follows it."),
     Outcome("reader_error", "none", "reader error", "The parser of another project failed, "
         "ended or took too long, so nothing was read."),
     Outcome("truncated", "limit", "truncated", "The answer was cut off before it was finished."),
-    Outcome("fabricated", "parser", "fabricated", "A call holds a name or value that the text "
-        "does not say."),
+    Outcome("fabricated", "parser", "fabricated", "A call has a name or value that is not "
+        "in the text."),
     Outcome("attempted_unparseable", "parser", "unparseable", "A call was tried, and none could "
         "be read."),
     Outcome("self_answered", "model", "self-answered", "The model wrote the tool's result itself."),
@@ -74,7 +74,7 @@ SUB_CODES: dict[str, str] = {
     "wrong_argument": "An argument has another value than was asked for.",
     "count": "There are more or fewer calls than were asked for.",
     "unexpected_call": "A call was made where none was wanted.",
-    "one_of_several_broken": "Beside readable calls there is one that could not be read.",
+    "one_of_several_broken": "At least one of several calls could not be read.",
     "length": "The token limit was reached.",
     "cut_stream": "The stream ended without a finish part.",
     "open_call": "The text ends inside a call.",

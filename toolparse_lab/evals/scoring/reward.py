@@ -43,10 +43,11 @@ def reward(
 
     It takes `completions`, texts or lists of messages, and the columns of the dataset as lists, and
     returns a number from 0 to 1 for each: the mean of its parts by their weights. A part that
-    cannot be judged, as `right` without a target, is left out; None stands where none can.
+    cannot be scored, such as `right` without a target, is left out. Without any part, the reward is
+    None.
 
     Args:
-        protocol: what reads the calls of a text.
+        protocol: the format of the completions.
         weights: part -> how much it counts, by default `WEIGHTS`. The parts are those of `PARTS`.
         tools, target: the columns of the tools and of the wanted calls, each a list or its JSON.
             A target has the form that cases have; [] where no call is right.

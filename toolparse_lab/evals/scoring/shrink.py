@@ -91,17 +91,20 @@ def shrink(
     reasoning: str = "",
     seconds: float = 2.0,
 ) -> Shrunk:
-    """Cut a text down to what its complaints come from.
+    """Cut an answer down to the cause of its problems.
 
     The rest has the same codes at the same kinds of places (the text, a call, an argument, inside
-    an argument), the same verdicts of the calls that have them, and no other complaint or repair.
-    Of a text with errors the warnings need not stay; of one without complaints the repairs and
-    coercions stay.
+    an argument), their calls the same verdicts, and there is no other problem or repair. With
+    errors, warnings may go. Without problems, repairs and coercions stay.
 
-    code: this complaint alone is to stay. keeps: says of a reading if it still shows what is looked
-    for, instead of the codes. seconds: of CPU, after which what is left is returned. The others are
-    as for `read_answer`. Raises BadOptions for a text with nothing to keep, or without that code,
-    and the errors of `parse`.
+    Args:
+        code: keep this problem only.
+        keeps: a function of a parse that returns True while your own condition holds, instead of
+            codes.
+        seconds: of CPU time, after which the rest so far is returned.
+
+    The others are as for `read_answer`. Raises BadOptions for a text with nothing to keep, or
+    without that code, and the errors of `parse`.
 
     >>> raw = 'Let me see.\\n<tool_call>{"name": "f", "arguments": {"a": 1, "b": oops}}</tool_call>'
     >>> shrink(raw, "hermes").raw

@@ -79,7 +79,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
         "When it was answered: ISO time, or seconds or milliseconds since 1970.",
         "created_at", "timestamp",
     ),
-    "stream": ("Whether it was a stream.",),
+    "stream": ("True if the answer came as a stream.",),
     "cut": ("Whether the stream ended without a finish part.",),
     "endpoint_kind": ("`raw_completion` for a text that no chat template was around.",),
     "arguments_text": (

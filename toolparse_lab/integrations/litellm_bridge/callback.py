@@ -24,8 +24,8 @@ class Recorder(CustomLogger):
 
     It sees what litellm made of an answer, so its `fidelity` is `sdk`, and a stream is there as a
     whole: litellm shows callbacks neither its pieces nor the text on the wire. Failures, time-outs
-    and streams that break off are recorded as such. Nothing that happens here reaches the
-    application: what cannot be recorded is counted in `dropped` and told on standard error.
+    and streams that break off are recorded as such. No error here reaches the application:
+    `dropped` counts the calls that could not be recorded, and standard error has the reason.
 
     store: a path or an SQLAlchemy URL, by default that of TOOLPARSE_STORE, else toolparse.db. app:
     the name under which `Lab.live` shows the answers, by default that of TOOLPARSE_APP, else app.
@@ -53,7 +53,7 @@ class Recorder(CustomLogger):
         self._writer.flush()
 
     def close(self) -> None:
-        """Write what waits and close the store. A second call does nothing."""
+        """Write all waiting records and close the store. A second call does nothing."""
         self._writer.close()
 
     def log_success_event(

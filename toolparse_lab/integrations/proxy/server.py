@@ -466,10 +466,10 @@ def proxy(
         upstream_key: the upstream server's key. Without one callers send theirs.
         ask_raw: the server's name (vllm, sglang, llama.cpp) or request members of your own, which
             every recorded request then gets. The record says which were added.
-        tell: is called with a sentence where something cannot be recorded.
+        tell: called with a sentence if something cannot be recorded.
 
-    Raises BadOptions for an address or a port that cannot be one and for an open proxy on a public
-    address, SetupError where the port is taken, StoreError for a store that cannot be opened.
+    Raises BadOptions for a bad address or port, and for a proxy without a key on a public address,
+    SetupError if the port is taken, StoreError for a store that cannot be opened.
     """
     if not is_http_address(upstream) or urlsplit(upstream).query or urlsplit(upstream).fragment:
         raise BadOptions(

@@ -79,7 +79,7 @@ def _edits(old: Any, new: Any, path: str, level: int) -> Iterator[FieldEdit]:
 def merged(
     arguments: Mapping[str, Any], correction: Mapping[str, Any], issues: Iterable[Issue]
 ) -> tuple[dict[str, Any], tuple[FieldEdit, ...], tuple[FieldEdit, ...]]:
-    """Return the arguments with the correction's changes at the fields that the issues name.
+    """Return the arguments, corrected at the fields that the issues name.
 
     Returned are the new arguments, the edits that were taken and those that were not. If an issue
     names no field, every edit is taken: there is nothing to hold it to.

@@ -52,7 +52,10 @@ THRESHOLDS = (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A threshold, and the count that it is compared with. `rate` is NaN out of nothing."""
+    """A threshold, and the count that it is compared with.
+
+    `rate` is NaN if the total is 0.
+    """
 
     threshold: Threshold
     count: int

@@ -41,7 +41,9 @@ def references_in(value: Any) -> Iterator[Reference]:
 
 
 def resolve(value: object, results: Mapping[str, Any]) -> Any:
-    """Return a value with its templates replaced by parts of `results`, one for each step.
+    """Return a value with its templates replaced by parts of `results`.
+
+    `results` has one result for each step.
 
     A string that is nothing but one template becomes the part itself, with its type. Elsewhere a
     string goes in as it is, and anything else as JSON. Raises BadTaskPlan for one that leads

@@ -128,27 +128,27 @@ _END_OF_CALL = '"}}]}'
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """One answer, as far as a response holds it.
+    """One answer of a response.
 
     Attributes:
         content: the model's text.
         tool_calls: the provider's own calls in OpenAI's shape, arguments as they came.
         reasoning: reasoning that the client or server separated from the text. It is not in `raw`.
         refusal: a refusal that came separately from the text.
-        finish_reason: in the provider's own word, None if none was given.
+        finish_reason: as the provider wrote it, or None.
         chunks: the pieces of a stream.
         cut: a stream that ended without a finish part.
         error: the message of an error that came in the answer's place or broke the stream off.
         unreadable: events that were not JSON.
-        choices: how many answers there were, of which this is one.
+        choices: the number of answers in the response.
         offers_tools: read as a provider's own tool calling even if it makes no call (`as_native`).
-        token_text: the model's own text, where the response's tokens say more than its content,
-            which a server's parser has eaten from. '' elsewhere.
+        token_text: the model's own text from the response's tokens, if a server's parser removed a
+            part of it from the content, else ''.
         prompt: the text of the prompt, where its token ids are given with a tokenizer.
         fidelity: 'wire' for event-stream text, 'sdk' for objects of a client, 'replayed' for a
             string that someone kept. 'logprobs', 'token_ids' or 'raw_messages' for the source of
             `token_text`.
-        shares_an_index: several calls of a stream came under one index.
+        shares_an_index: True if several calls of a stream had the same index.
         tokens: the tokens of `raw`, with their ids and log probabilities as far as they were given.
 
     >>> import toolparse_lab as tp
@@ -194,9 +194,9 @@ class Captured:
     def raw(self) -> str:
         """The text to parse.
 
-        The text of the tokens if the content holds less, else the answer's own. For native calls,
-        canonical JSON of `content` and `tool_calls`. Of a stream that ended early, the beginning of
-        that JSON, so that the parser reads its last call as cut off.
+        The text of the tokens if the content lacks a part of it, else the content. For native
+        calls, canonical JSON of `content` and `tool_calls`. For a stream that ended early, only the
+        beginning of that JSON, so that the parser reads its last call as cut off.
         """
         if self.token_text:
             return self.token_text
@@ -223,12 +223,16 @@ class Captured:
     def of(
         cls, obj: RawLike | bytes, choice: int = 0, tokenizer: TokenizerLike | None = None
     ) -> Captured:
-        """`capture`, as a constructor."""
+        """Return one answer of a response of any client, or of a recorded string.
+
+        The same as `capture`, with its errors.
+        """
         return capture(obj, choice, tokenizer)
 
     def as_native(self) -> Captured:
-        """Return the same answer with its `raw` in the form of native calls, even without calls,
-        and whatever the tokens say.
+        """Return the same answer in the form of native calls.
+
+        `raw` then has this form even without calls, and whatever the tokens say.
         """
         fidelity: Fidelity = "sdk" if self.token_text else self.fidelity
         native = replace(self, offers_tools=True, token_text="", fidelity=fidelity)
@@ -236,8 +240,9 @@ class Captured:
         return replace(native, tokens=self.tokens and self.tokens.of_text(native.raw))
 
     def server(self) -> ServerReading | None:
-        """Return the provider's own calls, to compare with ours; None for a text that someone
-        kept.
+        """Return the provider's own calls, or None for a recorded string.
+
+        `ParseResult.blame` compares them with the parsed calls.
         """
         if self.fidelity == "replayed":
             return None

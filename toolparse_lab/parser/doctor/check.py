@@ -48,7 +48,7 @@ def check_template(source: TemplateLike, *, protocol: ProtocolLike | None = None
     Args:
         source: Jinja text, the dict or path of a tokenizer_config.json or chat_template.json, the
             path of a .jinja file or of a model's folder, or the address of a llama.cpp server.
-        protocol: what reads the calls. By default it is derived from the template.
+        protocol: the format of the calls. By default it is derived from the template.
 
     Raises BadOptions for a source without a template, and UnreadableTemplate for a template that
     renders no call, or whose calls no protocol reads.

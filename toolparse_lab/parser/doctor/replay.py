@@ -90,11 +90,11 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """Whether every turn begins with what the model drew before.
+    """The differences between the model's own turns and the next prompts.
 
     Attributes:
-        turns: how many turns were compared with the next.
-        drifts: one for each turn that the next prompt shows otherwise.
+        turns: number of turns that were compared with the next prompt.
+        drifts: one for each turn that differs in the next prompt.
         levels: what was compared: ids, text or both.
     """
 
@@ -104,7 +104,7 @@ class ReplayReport:
 
     @property
     def ok(self) -> bool:
-        """True if no turn is shown otherwise."""
+        """True if no turn differs in the next prompt."""
         return not self.drifts
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,22 +143,22 @@ def replay_check(
     tokenizer: TokenizerLike | None = None,
     arguments: Literal["object", "text"] = "object",
 ) -> ReplayReport:
-    """Return which turns the next prompt shows otherwise than they were drawn.
+    """Return the turns that differ in the next prompt from the model's own text.
 
     Args:
         conversation: the messages in OpenAI's shape, or the requests of a conversation in order,
-            each a dict of its `messages`. What the model drew is beside an assistant's message, or
-            in the request that it answered: `raw`, its text; `token_ids` and `prompt_token_ids`,
-            its tokens. Without them a turn is what the template itself writes for its message.
-        template: the chat template, as for `tp.check_template`. Not needed where all ids are known.
+            each a dict with its `messages`. Put the model's own text (`raw`), or its tokens
+            (`token_ids`) and the prompt's (`prompt_token_ids`), into its assistant message, or into
+            the request that it answered. Without them, the template's text of the message counts.
+        template: the chat template, as for `tp.check_template`. Not needed if all ids are known.
         tools: those of the request.
-        protocol: what reads the calls of a turn.
+        protocol: the format of the calls.
         tokenizer: an object with `encode` and `decode`, to compare the tokens of equal texts.
         arguments: how a server hands the arguments of earlier calls to the template: as an object
             (vLLM, SGLang), or as the JSON text of the message.
 
-    Raises BadOptions for a conversation that is none, and where there is nothing to compare by; and
-    the errors of `tp.check_template` for a template.
+    Raises BadOptions for anything that is not a conversation, and if there is nothing to compare
+    turns by; and the errors of `tp.check_template` for a template.
 
     >>> import toolparse_lab as tp
     >>> template = (

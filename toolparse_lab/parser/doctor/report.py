@@ -155,8 +155,10 @@ class Finding:
 class TemplateReport:
     """What a chat template loses.
 
-    protocol: the id of what read the calls. checked: how many conversations were rendered. example:
-    a call as the template writes it.
+    Attributes:
+        protocol: id of the protocol that parsed the calls.
+        checked: number of rendered conversations.
+        example: a call as the template writes it.
     """
 
     findings: tuple[Finding, ...]

@@ -104,7 +104,7 @@ class LawReport:
 
     @property
     def violated(self) -> tuple[Finding, ...]:
-        """The findings of the laws that do not hold, in the order of `LAWS`."""
+        """The findings of violated laws, in the order of `LAWS`."""
         return tuple(f for f in self.findings if f.verdict == "violated")
 
     def __getitem__(self, law: str) -> Finding:
@@ -137,12 +137,13 @@ def check_protocol(
     """Run the laws on a protocol.
 
     The texts are made from the calls the protocol itself writes and from its delimiters: some sixty
-    whole and damaged ones, and `examples` random ones.
+    whole and damaged ones, and `examples` random ones. Only the law 'linear' uses a clock, with a
+    wide margin.
 
     Args:
         protocol: an id, one of ours, or an object of your own with the methods of an AI SDK's.
-        tools: those the calls are of (two of ours unless said otherwise). The same seed gives the
-            same texts. Only the law 'linear' looks at a clock, and so with a wide margin.
+        tools: the tools of the calls, by default two of ours.
+        seed: the same seed gives the same texts.
 
     Raises UnknownProtocol for anything that is not a protocol, and BadToolSpec and BadOptions as
     `parse` does.

@@ -77,9 +77,8 @@ def check_stream(raw: str, parser: Any, tools: Any = None, options: Any = None) 
     Args:
         parser: a protocol (an id, a Protocol, an object of your own), a parser of `tp.stream`, or a
             function that makes a new parser each time: an object with feed and close (or write,
-            finish, end, flush), a transformer, a function of all chunks. The parser's result is
-            compared as parts where it is parts, else as it is. A parser that raises has that as its
-            result.
+            finish, end, flush), a transformer, a function of all chunks. Text and call parts are
+            compared once joined, anything else by equality. An exception counts as a result.
 
     >>> check_stream("a <tool_call>{}</tool_call>", "hermes").ok
     True

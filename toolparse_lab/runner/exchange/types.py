@@ -39,15 +39,14 @@ class Model:
     """A litellm model string and everything its endpoint needs.
 
     Args:
-        params: the model's own sampling parameters. They go before those of a plan, and None sends
-            no such parameter.
+        params: the model's own sampling parameters. They override those of a plan. None: the
+            parameter is not sent.
         timeout: seconds.
-        max_connections: how many calls it gets at once. "adaptive" finds it out by rate limits and
-            latency.
+        max_connections: calls at once. "adaptive" follows rate limits and latency.
         max_retries: tries after the first.
         swaps: for a server that holds one model at a time. The models of one `api_base` are then
             asked one after the other.
-        max_answer: the most taken of an answer, in bytes of its text.
+        max_answer: the size limit of an answer, in bytes of its text.
         price: (input, output) in US dollars per million tokens, with the price of cached input as a
             third where it differs. (0, 0) is free, None is litellm's own list.
         api_key: never stored. Credentials are best left to the provider's own chain (environment,
@@ -142,13 +141,14 @@ class Model:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Credentials this model carries in memory, for removing them from messages: the key, those
-        of the address, the headers that are not known to be open, the members of body and
-        parameters that have a credential's name, and the values of `{env = "…"}`, with the parts of
-        them that may turn up alone.
+        """The model's credentials in memory, which are removed from messages.
 
-        Secrets shorter than four characters drop out: removing them would tear ordinary words
-        apart. So does the text in the model's own name, which is not a secret.
+        They are the key, those of the address, the headers that are not known to be open, the
+        members of body and parameters that have a credential's name, and the values of
+        `{env = "…"}`, with the parts of them that may turn up alone.
+
+        Secrets shorter than four characters are left out: removing them would tear ordinary words
+        apart. So is text in the model's own name, which is not a secret.
         """
         if self._secrets is None:
             secrets = list(parts_of(self.api_key)) if self.api_key else []

@@ -399,15 +399,15 @@ _NO_CALL = "no answer has a call"
 _NO_TEXT = "no case wants a last text"
 _NO_LATENCY = "no latency is recorded"
 FIGURES: Mapping[str, Figure] = {
-    "n_cases": Figure("Cases with a trial that could be judged.", "count more"),
-    "n": Figure("Trials that could be judged.", "count more"),
+    "n_cases": Figure("Cases with a scored trial.", "count more"),
+    "n": Figure("Scored trials.", "count more"),
     "missing": Figure(
         "Trials that are not recorded, or that the provider failed. They are no failures.", "count"
     ),
     "ungraded": Figure("Trials of cases without a target.", "count"),
     "success": Figure(
-        "Mean over cases of the share of a case's judged trials that succeeded, under the "
-        "report's policy. With equal numbers of trials it is the share of n.",
+        "Mean over cases of the share of scored trials that succeeded, under the report's policy. "
+        "With equal numbers of trials per case, the share of n.",
         "more share",
     ),
     "ci_low": Figure("Lower end of its interval, clustered by case.", "more share"),
@@ -422,19 +422,17 @@ FIGURES: Mapping[str, Figure] = {
         "The same for what is right under the loosest policy that was read.", "more share"
     ),
     "naive": Figure(
-        "The same for what a regex for a JSON object and json.loads would have got right.",
+        "The same for a regex for a JSON object and json.loads.",
         "more share",
     ),
     "answered": Figure("Trials with an answer, graded or not.", "count more"),
     "fabricated": Figure(
-        "Share of the answered with a call that holds what the text does not say.",
+        "Share of answered trials with a call whose name or values are not in the text.",
         "share",
         "answered",
     ),
     "called": Figure("Answered trials with a call.", "count more"),
-    "unread": Figure(
-        "Answered trials that look like a call and hold none that could be read.", "count"
-    ),
+    "unread": Figure("Answered trials that look like a call, but have no readable one.", "count"),
     "coercion_rate": Figure(
         "Share of the called in which something was coerced.", "share", "called", _NO_CALL
     ),

@@ -61,10 +61,10 @@ _COUNTED = (
     "sampling_json", *_READERS.values(),
 )  # fmt: skip
 COMPARISON_MEANINGS: Mapping[str, str] = {
-    "n_cases": "Cases judged in both arms: what every other figure of the row is about.",
-    "unpaired_a": "Cases judged in a alone.",
-    "unpaired_b": "Cases judged in b alone.",
-    "n_a": "Trials of these cases by a that were judged.",
+    "n_cases": "Cases scored in both arms, on which the other figures of the row are based.",
+    "unpaired_a": "Cases scored in a alone.",
+    "unpaired_b": "Cases scored in b alone.",
+    "n_a": "Scored trials of these cases by a.",
     "n_b": "Trials by b.",
     "missing_a": "Trials by a without an answer, of any case. They are no failures.",
     "missing_b": "Trials by b without an answer.",
@@ -77,17 +77,17 @@ COMPARISON_MEANINGS: Mapping[str, str] = {
     "one trial; with unequal numbers of trials never below the p of the interval.",
     "p_holm": "p, adjusted by Holm for the rows of the comparison, and for the pairs that this one "
     "may have been picked from.",
-    "only_a": "Cases that the majority of a's trials gets right, and that of b's wrong.",
+    "only_a": "Cases that most trials of a get right, and most trials of b get wrong.",
     "only_b": "The other way round.",
     "ties": "Cases for which an arm has no majority.",
     "changed": "Cases whose rates differ at all.",
-    "low_if_lost": "ci_low if every case that is judged in a alone had failed in b.",
+    "low_if_lost": "ci_low if every case that is scored in a alone had failed in b.",
     "smallest": "The smallest drop that these cases could have shown; inf where none could.",
     "noise_a": "How often two trials of one case by a disagree.",
     "noise_b": "How often two by b do.",
-    "reader_a": "What read a's answers.",
+    "reader_a": "The parser of a's answers.",
     "version_a": "Its version, where it has one.",
-    "reader_b": "What read b's.",
+    "reader_b": "The parser of b's.",
     "version_b": "Its version.",
 }
 """Column of a comparison's frame -> its meaning, in order."""
@@ -98,8 +98,9 @@ FLIP_COLUMNS = (
 )  # fmt: skip
 UNPAIRED_COLUMNS = ("case_id", "judged_in", "reason")
 Opener: TypeAlias = Callable[[str], "Trial"]
+"""Trial id -> its trial."""
 WholeRows: TypeAlias = Callable[[Collection[str]], pd.DataFrame]
-"""The trial of a trial id."""
+"""Trial ids -> their rows, with every column."""
 
 
 @dataclass(frozen=True, repr=False)

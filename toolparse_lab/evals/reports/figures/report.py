@@ -660,9 +660,9 @@ def report(
     policy: str | None = None,
     **options: Unpack[ReportKeywords],
 ) -> Report:
-    """Return the report of a trials frame, or of one in files of any size.
+    """Return the report of a trials frame, or of files with one.
 
-    Of Parquet only the columns that a report reads are loaded.
+    Files may be of any size: of Parquet only the columns that a report reads are loaded.
 
     source: the frame, the path of a Parquet or CSV file, a folder of Parquet files, a pattern such
     as "answers/*.parquet", or a list of paths. policy: by default "safe", or the only one that
