@@ -17,6 +17,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, final
 
 from ..arguments.rjson.damage import Refusal
@@ -510,6 +511,11 @@ class SpecKeywords(TypedDict, total=False):
     response_closer: str
 
 
+@lru_cache(maxsize=128)
+def _signs_of(heads: tuple[str, ...]) -> Signs:
+    return Signs(openers=tuple(map(re.escape, heads)))
+
+
 @dataclass(frozen=True, slots=True)
 class Protocol:
     """A wire format: it reads and writes calls, and explains them to a model.
@@ -726,7 +732,7 @@ class Protocol:
         if self.signs is not None:
             return self.signs
         # Heads that depend on the tools are no sign by themselves: any text may hold such a word.
-        return Signs(openers=tuple(re.escape(head) for head in self.envelope.heads({})))
+        return _signs_of(self.envelope.heads({}))
 
     def format_tools(
         self, tools: Any, tool_system_prompt_template: str | Callable[[str], str] | None = None

@@ -451,24 +451,56 @@ def _all_signs() -> Signs:
     return Signs(tuple(dict.fromkeys(openers)), tuple(dict.fromkeys(marks)))
 
 
+# How the patterns are compiled. Those of all formats take 40 milliseconds, as long as to parse and
+# score a hundred answers, and logs may have other tools in every row. So what names no tool is
+# compiled once for all tools, and the rest only for an answer with a tool's name in it.
+_CODE_LIST = re.compile(r"\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))")
+Patterns: TypeAlias = "tuple[tuple[str, re.Pattern[str]], ...]"
+"""(code, pattern) in the order in which they win over one another."""
+
+
+@lru_cache(maxsize=512)
+def _names_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    # Wherever one of the patterns below has a name, in any case and with escaped underscores.
+    return re.compile(longest_of(names).replace("_", r"\\?_"), re.IGNORECASE)
+
+
+@lru_cache(maxsize=128)
+def _openers_of(signs: Signs | None) -> str:
+    return "|".join((*_all_signs().openers, *(signs or Signs()).openers))
+
+
+@lru_cache(maxsize=128)
+def _nameless_patterns(signs: Signs | None) -> Patterns:
+    # What is left of `_patterns_of` for a text without a name.
+    marks = (*_all_signs().marks, *(signs or Signs()).marks, *_MARKS)
+    return (
+        (
+            "delimiter",
+            re.compile(rf"(?:{_openers_of(signs)})(?=\s*(?:[\[{{<\"'(]|\Z))", re.IGNORECASE),
+        ),
+        (
+            "delimiter",
+            re.compile("|".join(f"(?:{mark})" for mark in marks), re.MULTILINE | re.IGNORECASE),
+        ),
+        ("code", _CODE_LIST),
+    )
+
+
 @lru_cache(maxsize=512)
 def _patterns_of(
     names: tuple[str, ...], parameters: tuple[str, ...], signs: Signs | None
-) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    # (code, pattern) in the order in which they win over one another. names, parameters: sorted, so
-    # that one set of tools is compiled once.
+) -> Patterns:
+    # names, parameters: sorted, so that one set of tools is compiled once.
     tool, key = longest_of(names), longest_of(parameters)
-    formats, own = _all_signs(), signs or Signs()
-    openers = "|".join((*formats.openers, *own.openers))
     head = rf"(?=\s*(?:[\[{{<\"'(]|\Z|(?:functions\.|call:)?(?:{tool})(?!\w)))"
-    marks = "|".join(f"(?:{mark})" for mark in (*formats.marks, *own.marks, *_MARKS))
     # The name as a word of its own, in the namespace that some formats put before it.
     name = rf"(?<![\w.-])(?:functions?\.|tools?\.|default_api\.)?(?:{tool})(?![\w-])"
     label = r"[ \t]*(?:[^\W\d_][\w ]{0,30}[ \t]*[:：=][ \t]*)?"
 
     return (
-        ("delimiter", re.compile(f"(?:{openers}){head}", re.IGNORECASE)),
-        ("delimiter", re.compile(marks, re.MULTILINE | re.IGNORECASE)),
+        ("delimiter", re.compile(f"(?:{_openers_of(signs)}){head}", re.IGNORECASE)),
+        _nameless_patterns(signs)[1],
         ("code", re.compile(rf"^[ \t]*call:(?:{tool})\b", re.MULTILINE)),
         # A tag named after a tool, or a tool's name as an attribute's value, or between two tags of
         # which the first does not only show a word.
@@ -484,7 +516,7 @@ def _patterns_of(
         ),
         ("json", re.compile(rf"""[{{,\[]\s*["'](?:{tool})["']\s*:\s*\{{""")),
         ("json", re.compile(rf"""["'“*`]{{0,3}}{name}{_GLUE}{_OBJECT}""")),
-        ("code", re.compile(r"\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))")),
+        ("code", _CODE_LIST),
         # A tool's name with its parameters as keys. A list with bullets describes the tool.
         (
             "keys",
@@ -533,13 +565,16 @@ def find_attempt(
                 return True
         return False
 
-    for code, pattern in _patterns_of(names, keys, signs):
+    is_named = bool(names) and _names_pattern(names).search(searched) is not None
+    for code, pattern in (
+        _patterns_of(names, keys, signs) if is_named else _nameless_patterns(signs)
+    ):
         matches = pattern.finditer(searched)
         if code == "json":
             # A tool's definition only describes a call.
             matches = (m for m in matches if not _is_definition(searched, m.start(), m.end()))
         find(code, matches, _MAX_SIGN)
-    for site in call_sites(searched, names):
+    for site in call_sites(searched, names) if is_named else ():
         if site.attempt and not is_shown(searched, site.start):
             code = "markup" if searched[site.start] == "<" else "code"
             found.append(Attempt(code, searched[site.start : site.end], site.start))
