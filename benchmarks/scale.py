@@ -1,4 +1,5 @@
 """What the lab costs as runs grow: python benchmarks/scale.py [10000 100000 …] [--only STEP …]
+[--tools SETS]
 
 A log of so many answers of three models is ingested, read, and reported, each step in a process of
 its own over the same store, as a person does who comes back the next day. Printed for each step:
@@ -41,23 +42,29 @@ PARAMETERS = {
     },
     "required": ["city"],
 }
-TOOLS = [
-    {
-        "name": f"tool_{n}",
-        "description": "Does what one sentence can say.",
-        "parameters": PARAMETERS,
-    }
-    for n in range(3)
-]
 
 
-def rows(count: int) -> Iterator[dict[str, Any]]:
-    """The log: so many answers, three models to each question."""
+def tools_of(kind: str) -> list[dict[str, Any]]:
+    """Return three tools, whose names end with `kind`."""
+    return [
+        {
+            "name": f"tool_{n}{kind}",
+            "description": "Does what one sentence can say.",
+            "parameters": PARAMETERS,
+        }
+        for n in range(3)
+    ]
+
+
+def rows(count: int, sets: int = 1) -> Iterator[dict[str, Any]]:
+    """The log: so many answers, three models to each question. sets: of tools, in turn."""
     chance = random.Random(1)
+    tools = [tools_of(f"_{n}" if n else "") for n in range(sets)]
     for n in range(count):
         question = n // 3
+        offered = tools[question % sets]
         name, arguments = (
-            f"tool_{question % 3}",
+            offered[question % 3]["name"],
             {"city": f"City {question}", "days": question % 30},
         )
         written: dict[str, Any] = dict(arguments)
@@ -75,7 +82,7 @@ def rows(count: int) -> Iterator[dict[str, Any]]:
             "prompt": f"What about City {question} for {question % 30} days? " + "Be careful. " * 6,
             "model": f"model-{n % 3}",
             "output": answer,
-            "tools": TOOLS,
+            "tools": offered,
             "latency": round(chance.random(), 3),
             "user": f"u{n % 100}",
         }
@@ -201,11 +208,11 @@ def used() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def measure(count: int, names: list[str]) -> dict[str, float]:
+def measure(count: int, names: list[str], sets: int) -> dict[str, float]:
     seconds = {}
     with tempfile.TemporaryDirectory() as folder:
         with (Path(folder) / "log.jsonl").open("w", encoding="utf-8") as log:
-            log.writelines(json.dumps(row) + "\n" for row in rows(count))
+            log.writelines(json.dumps(row) + "\n" for row in rows(count, sets))
         print(f"{count:,} rows")
         for name in names:
             command = [sys.executable, __file__, "--step", name, "--folder", folder]
@@ -229,6 +236,7 @@ def main() -> int:
     )
     options.add_argument("counts", nargs="*", type=int, default=[10_000])
     options.add_argument("--only", nargs="+", choices=STEPS, default=list(STEPS))
+    options.add_argument("--tools", type=int, default=1, help="different sets of tools")
     options.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     chosen = options.parse_args()
@@ -236,7 +244,7 @@ def main() -> int:
         step(chosen.step, chosen.folder)
         return 0
     names = [name for name in STEPS if name in chosen.only or name == "ingest"]
-    laws = {count: measure(count, names) for count in sorted(chosen.counts)}
+    laws = {count: measure(count, names, chosen.tools) for count in sorted(chosen.counts)}
     small, large = min(laws), max(laws)
     if small < large:
         grown = math.log(large / small)
