@@ -149,6 +149,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "white space": ("auto", " "),
     "comment openers": ("morph_xml", "<!--"),
     "elements that stay open": ("morph_xml", "<put>"),
+    "heads of a tool": ("auto", "<put "),
     "text closers": ("morph_xml", "<put><path>x</path> y"),
     "broken text closers": ("morph_xml", "</path"),
     "thoughts": ("auto", "<think>"),

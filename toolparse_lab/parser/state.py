@@ -178,7 +178,8 @@ class _Either:
         self.search: Callable[..., re.Match[str] | None] = self._search
 
     def _search(self, text: str, pos: int = 0, end: int = sys.maxsize) -> re.Match[str] | None:
-        self._left -= 1
+        # To search a long text in vain costs as much as many short ones.
+        self._left -= 1 + (len(text) - pos) // _BLOCK
         if self._left < 0:
             self.search = self._whole().search
             return self.search(text, pos, end)
