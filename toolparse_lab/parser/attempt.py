@@ -471,18 +471,18 @@ def _openers_of(signs: Signs | None) -> str:
 
 
 @lru_cache(maxsize=128)
+def _marks_of(signs: Signs | None) -> re.Pattern[str]:
+    marks = (*_all_signs().marks, *(signs or Signs()).marks, *_MARKS)
+    return re.compile("|".join(f"(?:{mark})" for mark in marks), re.MULTILINE | re.IGNORECASE)
+
+
+@lru_cache(maxsize=128)
 def _nameless_patterns(signs: Signs | None) -> Patterns:
     # What is left of `_patterns_of` for a text without a name.
-    marks = (*_all_signs().marks, *(signs or Signs()).marks, *_MARKS)
+    head = r"(?=\s*(?:[\[{<\"'(]|\Z))"
     return (
-        (
-            "delimiter",
-            re.compile(rf"(?:{_openers_of(signs)})(?=\s*(?:[\[{{<\"'(]|\Z))", re.IGNORECASE),
-        ),
-        (
-            "delimiter",
-            re.compile("|".join(f"(?:{mark})" for mark in marks), re.MULTILINE | re.IGNORECASE),
-        ),
+        ("delimiter", re.compile(f"(?:{_openers_of(signs)}){head}", re.IGNORECASE)),
+        ("delimiter", _marks_of(signs)),
         ("code", _CODE_LIST),
     )
 
@@ -500,7 +500,7 @@ def _patterns_of(
 
     return (
         ("delimiter", re.compile(f"(?:{_openers_of(signs)}){head}", re.IGNORECASE)),
-        _nameless_patterns(signs)[1],
+        ("delimiter", _marks_of(signs)),
         ("code", re.compile(rf"^[ \t]*call:(?:{tool})\b", re.MULTILINE)),
         # A tag named after a tool, or a tool's name as an attribute's value, or between two tags of
         # which the first does not only show a word.
@@ -565,7 +565,7 @@ def find_attempt(
                 return True
         return False
 
-    is_named = bool(names) and _names_pattern(names).search(searched) is not None
+    is_named = _names_pattern(names).search(searched) is not None
     for code, pattern in (
         _patterns_of(names, keys, signs) if is_named else _nameless_patterns(signs)
     ):
