@@ -25,7 +25,6 @@ from __future__ import annotations
 import re
 import warnings
 import zlib
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -126,15 +125,17 @@ class KeptReadings:
         """
         from ..evals.frames.dtypes import join_frames  # pandas is slow to import
 
+        ways = [self._way(protocol, policy) for policy in policies]
+        unkept = {} if only else self._parse_missing(ways)
         frames = []
-        for policy in policies:
-            way = self._way(protocol, policy)
+        for policy, way in zip(policies, ways, strict=True):
             if way is None:
                 trials = self.reader.trials(self.reader.items(only), protocol, policy)
                 frames += [_made(self.reader, kind, batch) for batch in in_batches(trials, BLOCK)]
                 continue
             whole = None if only else _whole(self._sealed(kind, [way]), kind, columns)
-            frames += self._frames(kind, only, way, columns) if whole is None else [whole]
+            bodies = unkept.get(policy, {})
+            frames += self._frames(kind, only, way, columns, bodies) if whole is None else [whole]
         frame = join_frames(frames or [_made(self.reader, kind, [])], kind, columns)
         return self._remarked(frame, columns) if kind == "trials" else frame
 
@@ -173,10 +174,19 @@ class KeptReadings:
         # The blocks of all trials, which are parsed where they are not there. None if they cannot
         # be kept.
         ways = [way for policy in policies if (way := self._way(protocol, policy)) is not None]
-        for way in ways:
-            if self._sealed("trials", [way]) is None:
-                deque(self._frames("trials", {}, way, ["trial_id"]), maxlen=0)
+        self._parse_missing(ways)
         return self._sealed("trials", ways) if len(ways) == len(policies) else None
+
+    def _parse_missing(self, ways: Iterable[Way | None]) -> dict[Policy, dict[int, _Parsed]]:
+        # Parses what is not kept of all trials, and returns the blocks that cannot be kept.
+        unkept = {}
+        for way in ways:
+            if way is not None and self._sealed("trials", [way]) is None:
+                parsed = self._parsed_of_all(way)
+                unkept[way.policy] = {block.number: block for block in parsed if not block.kept}
+        if unkept:
+            self.reader.forget_plan()  # or it is in memory next to the frame
+        return unkept
 
     def _remarked(self, frame: Frame, columns: Sequence[str] | None = None) -> Frame:
         from ..evals.frames.dtypes import typed  # pandas is slow to import
@@ -227,7 +237,7 @@ class KeptReadings:
         Raises BadOptions for what cannot be kept, and for a shard that is none.
         """
         check_engine(workers.engine or "processes", workers.workers, workers.client)
-        first, step = _read_shard(shard)
+        part = _read_shard(shard)
         count = 0
         for policy in policies:
             way = self._way(protocol, policy)
@@ -237,16 +247,26 @@ class KeptReadings:
                     got="a run of conversations, or a protocol that has no version",
                     hint="run.frame() parses it",
                 )
-            mark = self.store.newest_row()
-            since = self.store.recorded_since(mark)
-            blocks = dict(enumerate(in_batches(self.reader.items({}), BLOCK)))
-            own = {number: items for number, items in blocks.items() if number % step == first}
-            missing = {n: own[n] for n in own.keys() - self._true(way, own)}
-            kept = [parsed.kept for parsed in self._parsed(missing, way, workers)]
-            count += sum(map(len, missing.values()))
-            if shard is None and all(kept) and blocks:
-                self._seal(way, mark, since)
+            count += sum(parsed.count for parsed in self._parsed_of_all(way, workers, part))
         return count
+
+    def _parsed_of_all(
+        self, way: Way, workers: Workers | None = None, part: tuple[int, int] = (0, 1)
+    ) -> list[_Parsed]:
+        # Parses the blocks of all trials, or of a part of them, that are not kept.
+        first, step = part
+        mark = self.store.newest_row()
+        since = self.store.recorded_since(mark)
+        blocks = dict(enumerate(in_batches(self.reader.items({}), BLOCK)))
+        own = {number: items for number, items in blocks.items() if number % step == first}
+        missing = {n: own[n] for n in own.keys() - self._true(way, own)}
+        parsed = []
+        for block in self._parsed(missing, way, workers):
+            # The columns of what is kept come from the store again, when they are wanted.
+            parsed.append(replace(block, bodies={}) if block.kept else block)
+        if step == 1 and blocks and all(block.kept for block in parsed):
+            self._seal(way, mark, since)
+        return parsed
 
     def _way(self, protocol: AnyProtocol | None, policy: Policy) -> Way | None:
         # None for a reading that is not kept.
@@ -267,12 +287,16 @@ class KeptReadings:
     # -- what is there
 
     def _frames(
-        self, kind: str, only: Mapping[str, Any], way: Way, columns: Sequence[str] | None
+        self,
+        kind: str,
+        only: Mapping[str, Any],
+        way: Way,
+        columns: Sequence[str] | None,
+        parsed: Mapping[int, _Parsed],
     ) -> Iterator[Frame]:
+        # parsed: blocks that could not be kept.
         from ..evals.frames.files import unpacked  # pandas is slow to import
 
-        mark = self.store.newest_row()
-        since = self.store.recorded_since(mark)
         chosen = self.reader.items(only)
         everything = self.reader.items({})
         picked = set(map(_identity, chosen)) if len(chosen) < len(everything) else None
@@ -282,18 +306,22 @@ class KeptReadings:
             if own:
                 blocks[number], wanted[number] = items, own
 
-        true = self._true(way, blocks)
+        true = self._true(way, blocks) | parsed.keys()
         # Of a block of which little is wanted, just that is read.
         few = {n for n, own in wanted.items() if n not in true and 2 * len(own) < len(blocks[n])}
         missing = {n: blocks[n] for n in blocks if n not in true and n not in few}
-        unkept = {p.number: p.bodies[kind] for p in self._parsed(missing, way) if not p.kept}
+        parsed = {**parsed, **{p.number: p for p in self._parsed(missing, way) if not p.kept}}
 
         whole: list[bytes] = []  # blocks that follow one another are unpacked together
         for number, items in blocks.items():
             own = wanted[number]
             body = None
             if number not in few:
-                body = unkept.get(number) or self._body(kind, number, items, way)
+                body = (
+                    parsed[number].bodies[kind]
+                    if number in parsed
+                    else self._body(kind, number, items, way)
+                )
                 if len(own) == len(items):
                     whole.append(body)
                     continue
@@ -311,8 +339,6 @@ class KeptReadings:
                 yield frame[[identity in identities for identity in of_row]]
         if whole:
             yield unpacked(whole, kind, columns)
-        if picked is None and not unkept and blocks:
-            self._seal(way, mark, since)
 
     def _body(self, kind: str, number: int, items: Sequence[PlanItem], way: Way) -> bytes:
         body = self.store.reading_block(self.run_id, way.kind(kind), number)
@@ -461,6 +487,7 @@ class _Parsed:
     made_of: Block
     bodies: Mapping[str, bytes]
     faulty: bool
+    count: int  # of its answers
     kept: bool = False
 
 
@@ -503,7 +530,7 @@ def parse_block(reader: RunReader, work: _Work) -> _Parsed:
         bits = bytes(same or next(own) for same in alike)
         bodies[_ALIKE] = zlib.compress(bits)
     faulty = any(internal_problem_of(trial.result) for trial in trials)
-    return _Parsed(work.number, made_of, bodies, faulty)
+    return _Parsed(work.number, made_of, bodies, faulty, len(work.items))
 
 
 @dataclass(frozen=True, slots=True)

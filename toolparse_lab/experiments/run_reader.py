@@ -17,6 +17,7 @@ from ..core.errors import BadOptions, UnknownName, near
 from ..core.rules import CODES
 from ..core.types import ParseOptions, Policy
 from ..evals.cases.case import Case
+from ..evals.cases.collection import PackedCases
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Remarks, Trial, TrialProtocols
 from ..formats.auto import AUTO
@@ -34,6 +35,7 @@ from ..parser.foreign.protocol import AnyProtocol
 from ..runner.exchange.types import Completion, PlanItem, Request
 from ..runner.store.store import Store
 from .plan import Plan
+from .stored_run import StoredItems
 
 if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
@@ -114,6 +116,12 @@ class RunReader:
         return sorted(
             items, key=lambda item: (model_places[item.model], arm_places[str(item.arm["arm"])])
         )
+
+    def forget_plan(self) -> None:
+        """Free the items and cases of a recorded run, which are read again when they are needed."""
+        for part in (self.plan.items, self.plan.cases):
+            if isinstance(part, (StoredItems, PackedCases)):
+                part.forget()
 
     def item(self, case_id: str, model: str, arm: str, trial: int) -> PlanItem:
         """Return one item of the run without going through all of them."""

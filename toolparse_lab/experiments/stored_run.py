@@ -109,12 +109,13 @@ def stored_plan(
         )
     by_alias = _stored_models(plan["models"], models or {}, known_models or {})
     arms = _stored_arms(plan, passed, known_protocols or {}, known_prompts or {})
-    cases, ingested = PackedCases(lambda: record.plan["cases"]), plan.get("ingested")
+    # Not by `record.plan`, which would keep them when the plan forgets them.
+    cases, ingested = PackedCases(lambda: record.load()["cases"]), plan.get("ingested")
     if ingested:
         # Answers from elsewhere, with the rows that were skipped. They were never asked for, so
         # that there are no questions to read.
         skipped = [Skipped(**row) for row in ingested["skipped"]]
-        cases = PackedCases(lambda: record.plan["cases"], ingested["source"], skipped)
+        cases = PackedCases(lambda: record.load()["cases"], ingested["source"], skipped)
     items: Sequence[PlanItem] = StoredItems(store, record.run_id, record.items)
     if record.items <= _FEW or "ablation" in plan or any(arm.conversing for arm in arms):
         # The later turns of a conversation follow from the answers to the first.
@@ -150,6 +151,10 @@ class StoredItems(Sequence[PlanItem]):
         store, run_id = self._source
         # A run that goes on elsewhere gets more of them, at the end.
         return tuple(store.items(run_id)[: self._count])
+
+    def forget(self) -> None:
+        """Read the items anew the next time that one is asked for."""
+        self.__dict__.pop("_items", None)
 
     @overload
     def __getitem__(self, at: int) -> PlanItem: ...

@@ -10,6 +10,7 @@ import html
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -303,6 +304,13 @@ class PackedCases(Cases):
         cases = Cases(map(self._case, range(len(self._rows))), self.source)
         self._cases, self._by_id = cases._cases, cases._by_id
         return getattr(self, name)
+
+    def forget(self) -> None:
+        """Load and unpack the rows anew the next time that one is looked at."""
+        self._places, self._unpacked = {}, {}
+        for name in ("_rows", "_cases", "_by_id"):
+            with suppress(AttributeError):
+                delattr(self, name)
 
     def __len__(self) -> int:
         return len(self._rows)
