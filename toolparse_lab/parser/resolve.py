@@ -20,6 +20,7 @@ And where each argument came from.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -161,6 +162,7 @@ class Resolver:
     ) -> ToolCall | None:
         # The call of a body that its codec showed in one look, the same as `decode` and `calls`
         # return otherwise; None if its texts are not plainly what its tool wants.
+        FITS.count += 1
         arguments_json = read_texts(texts, tool.schema_json, UNRECORDED)
         if arguments_json is None:
             return None
@@ -285,6 +287,8 @@ class Resolver:
         # Arguments as JSON before and after they are fit to the schema, and the steps. tool: None
         # if the tool is unknown, so that nothing is known of its arguments.
         policy = self.options.coerce
+        if tool is not None:
+            FITS.count += 1
         # One look is enough for arguments that plainly are what the schema says, which most are;
         # and one pass for texts that plainly say what it wants.
         if d.untyped and policy == "safe" and tool is not None and type(d.arguments) is dict:
@@ -344,13 +348,25 @@ ALIKE: tuple[Policy, ...] = ("none", "safe", "middleware")
 """The policies that `reads_alike` speaks of."""
 
 
-def reads_alike(result: ParseResult) -> bool:
+class _Fits(threading.local):
+    count = 0
+
+
+FITS = _Fits()
+"""How often this thread has held arguments to a schema."""
+
+
+def reads_alike(result: ParseResult, fitted: bool = True) -> bool:
     """Return True if an answer is sure to be read the same under each policy of `ALIKE`.
 
-    False says nothing. result: of one of our protocols, read under one of these policies.
+    False says nothing. result: of one of our protocols, read under one of these policies. fitted:
+    False if `FITS` did not count on while it was read.
     """
     # Policies differ in `_fitted` alone. Whatever else was tried on the way here may have been
-    # dropped for what one of them made of it, so only an answer without any trouble counts.
+    # dropped for what one of them made of it, so only an answer counts that is without any trouble,
+    # or in which nothing was fitted.
+    if not fitted:
+        return result.options.coerce in ALIKE and not any(call.ok for call in result.calls)
     tools = {tool.name: tool for tool in reversed(result.tools)}
     return (
         result.options.coerce in ALIKE

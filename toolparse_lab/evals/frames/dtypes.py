@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pandas.api.extensions import ExtensionArray
 from pandas.api.types import union_categoricals
 
@@ -25,6 +27,11 @@ EXTRA = "metadata_"
 """The beginning of the names of columns that a frame may have besides the declared ones; they hold
 text."""
 _NAMES = pd.Index([], dtype=str).dtype  # of the categories of every column
+_MASKED: Mapping[str, tuple[Any, Any]] = {
+    "Int64": (pd.arrays.IntegerArray, np.int64),
+    "Float64": (pd.arrays.FloatingArray, np.float64),
+    "boolean": (pd.arrays.BooleanArray, np.bool_),
+}
 _ESCAPE = 6  # the characters of \udXXX
 
 
@@ -38,17 +45,22 @@ def build_frame(
     declared, by default text for those named `EXTRA` and for others their own.
     """
     declared = {column.name: column.dtype for column in columns_of(kind)}
-    absent = [None] * length
-    out = {name: typed(columns.get(name, absent), dtype) for name, dtype in declared.items()}
+    out = {
+        name: typed(columns[name], dtype) if name in columns else missing(dtype, length)
+        for name, dtype in declared.items()
+    }
 
     # Then those of the caller, with or without values, each once and in their order.
     dtypes = extra or {}
     for name in dict.fromkeys([*columns, *dtypes]):
         if name in declared:
             continue
-        values = columns.get(name, absent)
         dtype = dtypes.get(name, "string" if name.startswith(EXTRA) else "")
-        out[name] = typed(values, dtype) if dtype else pd.Series(values, copy=False)
+        if name not in columns:
+            out[name] = missing(dtype, length)
+        else:
+            values = columns[name]
+            out[name] = typed(values, dtype) if dtype else pd.Series(values, copy=False)
     return pd.DataFrame(out, index=pd.RangeIndex(length), copy=False)
 
 
@@ -110,6 +122,32 @@ def typed(values: Any, dtype: str) -> pd.Series[Any]:
         ):
             values = pd.Series(values).map({"True": True, "False": False})  # as CSV has them
     return pd.Series(values, dtype=dtype, copy=False)
+
+
+def missing(dtype: str, length: int) -> pd.Series[Any]:
+    """Return a column of one of the declared dtypes, or of objects for "", without a single value.
+
+    >>> missing("Int64", 2).isna().tolist()
+    [True, True]
+    """
+    values: Any = [None] * length if dtype == "" else None
+    if dtype == "string":
+        # Arrow's arrays never change, so that all such columns share one.
+        values = pd.StringDtype().__from_arrow__(_no_texts(length))
+    elif dtype == "category":
+        values = pd.Categorical.from_codes(
+            np.full(length, -1, np.int8), dtype=pd.CategoricalDtype(pd.Index([], dtype=_NAMES))
+        )
+    elif dtype:
+        array, of = _MASKED[dtype]
+        # Zeros that nobody touches take no memory.
+        values = array(np.zeros(length, of), np.ones(length, bool))
+    return pd.Series(values, copy=False)
+
+
+@lru_cache(maxsize=1)
+def _no_texts(length: int) -> Any:
+    return pa.nulls(length, pa.large_string())
 
 
 def _is_plain_texts(values: Any) -> bool:

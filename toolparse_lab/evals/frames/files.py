@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from ...core.errors import BadOptions, MissingExtra, StoreError, UnreadableInput
 from .columns import columns_of
-from .dtypes import EXTRA, build_frame, conform, join_frames, typed
+from .dtypes import EXTRA, build_frame, conform, join_frames, missing, typed
 
 PART = "part-{:05d}.parquet"
 """The name of one part of a folder; parts in the order of their names are the frame."""
@@ -416,8 +416,9 @@ def unpacked_table(
         if name in parts:
             columns[name] = _coded(_joined(parts.pop(name)).combine_chunks())
         else:
-            texts = pa.array(others.get(name, [None] * length), pa.large_string())
-            columns[name] = _coded(texts)
+            own = others.get(name)
+            texts = pa.nulls(length, pa.large_string()) if own is None else own
+            columns[name] = _coded(pa.array(texts, pa.large_string()))
     return _of_library(columns, engine)
 
 
@@ -432,14 +433,7 @@ def _coded(column: Any) -> Any:
 def _of_library(columns: Mapping[str, Any], engine: FrameEngine) -> Any:
     length = max(map(len, columns.values()), default=0)
     nothing = pa.py_buffer(bytes(8 * (length + 1)))
-    shared = {
-        # One buffer for all columns of numbers of which nothing is known.
-        name: pa.Array.from_buffers(column.type, length, [nothing, nothing])
-        if column.null_count == length and not pa.types.is_dictionary(column.type)
-        else column
-        for name, column in columns.items()
-    }
-    table = pa.table(shared)
+    table = pa.table({name: _sharing(column, nothing) for name, column in columns.items()})
     if engine == "arrow":
         return table
     try:
@@ -451,6 +445,20 @@ def _of_library(columns: Mapping[str, Any], engine: FrameEngine) -> Any:
             hint="pip install 'toolparse_lab[polars]'",
         ) from None
     return polars.from_arrow(table)
+
+
+def _sharing(column: Any, nothing: Any) -> Any:
+    # The column, where it has no value or the same one in each row, over a buffer of zeros that all
+    # such columns have.
+    length, type_ = len(column), column.type
+    if not pa.types.is_dictionary(type_):
+        is_missing = column.null_count == length
+        return pa.Array.from_buffers(type_, length, [nothing, nothing]) if is_missing else column
+    if column.null_count not in (0, length) or len(column.dictionary) > 1:
+        return column
+    known = nothing if column.null_count else None
+    codes = pa.Array.from_buffers(type_.index_type, length, [known, nothing])
+    return pa.DictionaryArray.from_arrays(codes, column.dictionary)
 
 
 def packed(frame: pd.DataFrame, kind: str) -> bytes:
@@ -507,10 +515,13 @@ def unpacked(
     out: dict[str, Any] = {}
     # Column by column: all of them at once take several times the memory of the frame.
     for name in list(parts):
-        table = pa.table({name: _joined(parts.pop(name))})
-        values = table.to_pandas(types_mapper=types.get)[name]
         dtype = declared.get(name, "string" if name.startswith(EXTRA) else "")
         is_typed = not dtype or (coded and name in _CODED)
+        own = parts.pop(name)
+        if not is_typed and all(isinstance(part, _Nulls) for part in own):
+            out[name] = missing(dtype, sum(map(len, own)))
+            continue
+        values = pa.table({name: _joined(own)}).to_pandas(types_mapper=types.get)[name]
         out[name] = values if is_typed else typed(values.array, dtype)
     names = [name for name in columns or out if name in out]
     frame = pd.DataFrame({name: out[name] for name in names}, copy=False)
@@ -537,23 +548,46 @@ def _parts_of(
             wanted = names if columns is None else [name for name in columns if name in there]
             loaded = [numbers.get(name, name) for name in wanted]
             table = file.read(columns=loaded) if ids is None else _rows_of(file, loaded, ids)
+        length = table.num_rows
         for name, own in zip(wanted, loaded, strict=True):
             if name not in parts:  # missing in the rows of the files before this one
-                parts[name] = [pa.chunked_array([pa.nulls(length)]) for length in lengths]
-            is_text = name in told_apart and own == name
-            parts[name].append(_numbers_of(table[own], name) if is_text else table[own])
-        lengths.append(table.num_rows)
+                parts[name] = [_Nulls(length) for length in lengths]
+            column = table[own]
+            if name in told_apart and own == name:
+                column = _numbers_of(column, name)
+            is_missing = column.null_count == length
+            parts[name].append(_Nulls(length, column.type) if is_missing else column)
+        lengths.append(length)
         for name in parts.keys() - set(wanted):
-            parts[name].append(pa.chunked_array([pa.nulls(table.num_rows)]))
+            parts[name].append(_Nulls(length))
     return parts
+
+
+@dataclass(frozen=True, slots=True)
+class _Nulls:
+    # A part of a column without a single value: most columns of a run have none at all.
+    length: int
+    type: Any = None
+
+    def __len__(self) -> int:
+        return self.length
 
 
 def _joined(parts: Sequence[Any]) -> Any:
     # One column of its parts.
-    if len({part.type for part in parts}) == 1:
-        chunks = [chunk for part in parts for chunk in part.chunks]
-        return pa.chunked_array(chunks, parts[0].type).unify_dictionaries()
-    tables = [pa.table({"": part}) for part in parts]
+    types = {part.type for part in parts} - {None}
+    if len(types) == 1:
+        (type_,) = types
+        chunks = []
+        for part in parts:
+            is_missing = isinstance(part, _Nulls)
+            chunks += [pa.nulls(part.length, type_)] if is_missing else part.chunks
+        return pa.chunked_array(chunks, type_).unify_dictionaries()
+    wholes = [
+        pa.nulls(part.length, part.type or pa.null()) if isinstance(part, _Nulls) else part
+        for part in parts
+    ]
+    tables = [pa.table({"": whole}) for whole in wholes]
     return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()[0]
 
 
