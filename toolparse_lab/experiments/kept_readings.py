@@ -261,10 +261,11 @@ class KeptReadings:
         blocks = dict(enumerate(in_batches(self.reader.items({}), BLOCK)))
         own = {number: items for number, items in blocks.items() if number % step == first}
         missing = {n: own[n] for n in own.keys() - self._true(way, own)}
-        parsed = []
-        for block in self._parsed(missing, way, workers):
-            # The columns of what is kept come from the store again, when they are wanted.
-            parsed.append(replace(block, bodies={}) if block.kept else block)
+        # The columns of what is kept come from the store again, when they are wanted.
+        parsed = [
+            replace(block, bodies={}) if block.kept else block
+            for block in self._parsed(missing, way, workers)
+        ]
         if step == 1 and blocks and all(block.kept for block in parsed):
             self._seal(way, mark, since)
         return parsed

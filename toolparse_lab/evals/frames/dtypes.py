@@ -133,7 +133,8 @@ def missing(dtype: str, length: int) -> pd.Series[Any]:
     values: Any = [None] * length if dtype == "" else None
     if dtype == "string":
         # Arrow's arrays never change, so that all such columns share one.
-        values = pd.StringDtype().__from_arrow__(_no_texts(length))
+        text: Any = pd.StringDtype()
+        values = text.__from_arrow__(_no_texts(length))
     elif dtype == "category":
         values = pd.Categorical.from_codes(
             np.full(length, -1, np.int8), dtype=pd.CategoricalDtype(pd.Index([], dtype=_NAMES))

@@ -400,7 +400,7 @@ def convert_frame(frame: pd.DataFrame, kind: str, engine: FrameEngine) -> Any:
 
 
 def unpacked_table(
-    sources: Iterable[bytes | str | Path],
+    sources: Sequence[bytes | str | Path],
     kind: str,
     engine: FrameEngine,
     others: Mapping[str, Sequence[str | None]],
@@ -408,18 +408,25 @@ def unpacked_table(
     """Return what `convert_frame` does of `packed` frames, one after the other, without a pandas
     frame on the way. others: texts of columns that the packed frames have not.
     """
-    parts = _parts_of(sources, None, None, coded=True, told_apart=())
-    length = sum(map(len, parts["trial_id"]))
-    columns: dict[str, Any] = {}
-    # Column by column, as in `unpacked`.
-    for name in dict.fromkeys([*(column.name for column in columns_of(kind)), *parts]):
-        if name in parts:
+    there = dict.fromkeys(name for source in sources for name in _names_in(source))
+    columns: dict[str, Any] = dict.fromkeys([*(column.name for column in columns_of(kind)), *there])
+    # The long texts apart from the rest, and then column by column, as in `unpacked`.
+    long = [name for name in there if name in _LONG]
+    for names in (long, [name for name in there if name not in _LONG]):
+        parts = _parts_of(sources, names, None, coded=True, told_apart=())
+        for name in names:
             columns[name] = _coded(_joined(parts.pop(name)).combine_chunks())
-        else:
-            own = others.get(name)
-            texts = pa.nulls(length, pa.large_string()) if own is None else own
-            columns[name] = _coded(pa.array(texts, pa.large_string()))
+    length = len(columns["trial_id"])
+    for name in columns.keys() - there:
+        own = others.get(name)
+        texts = pa.nulls(length, pa.large_string()) if own is None else own
+        columns[name] = _coded(pa.array(texts, pa.large_string()))
     return _of_library(columns, engine)
+
+
+def _names_in(source: bytes | str | Path) -> list[str]:
+    with _parquet(source, coded=False) as file:
+        return [name for name in file.schema_arrow.names if not name.startswith("#")]
 
 
 def _coded(column: Any) -> Any:
@@ -483,6 +490,7 @@ _CODED = frozenset(
 )
 # Nearly every row's own as well, and long. Reports only ask whether two are the same.
 _TOLD_APART = ("raw", "input", "target")
+_LONG = (*_TOLD_APART, "completion_key")
 _NUMBER = "#{}"  # the column of a packed frame that has the numbers in the place of such texts
 
 
@@ -578,7 +586,7 @@ def _joined(parts: Sequence[Any]) -> Any:
     types = {part.type for part in parts} - {None}
     if len(types) == 1:
         (type_,) = types
-        chunks = []
+        chunks: list[Any] = []
         for part in parts:
             is_missing = isinstance(part, _Nulls)
             chunks += [pa.nulls(part.length, type_)] if is_missing else part.chunks
