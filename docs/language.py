@@ -154,22 +154,25 @@ def pages() -> list[Path]:
 
 
 def rows(paths: Sequence[Path]) -> list[tuple[str, dict[str, float]]]:
-    """Return (name, figures) of each page, of all, and of the docstrings where no page is named."""
+    """Return (name, figures) of each page; of all pages and all notebooks where none is named."""
     texts = {path.name: prose_of(path.read_text("utf-8")) for path in paths or pages()}
     named = [(name, figures(text)) for name, text in texts.items()]
     if paths:
         return named
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
     tutorials = [(path.name, prose_of_notebook(path.read_text("utf-8"))) for path in notebooks]
-    sources = sorted((ROOT / "toolparse_lab").rglob("*.py"))
-    docstrings = joined(docstrings_of(path.read_text("utf-8")) for path in sources)
     return [
         *named,
         ("all pages", figures(joined(texts.values()))),
         *((name, figures(text)) for name, text in tutorials),
         ("notebooks", figures(joined(text for _, text in tutorials))),
-        ("docstrings", figures(docstrings)),
     ]
+
+
+def docstrings() -> Text:
+    """Return the prose of all docstrings of the package."""
+    sources = sorted((ROOT / "toolparse_lab").rglob("*.py"))
+    return joined(docstrings_of(path.read_text("utf-8")) for path in sources)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -177,7 +180,10 @@ def main(arguments: Sequence[str]) -> int:
     names = list(RANGES)
     print(f"| per 1,000 words | n | {' | '.join(names)} |\n|---|--:|{'--:|' * len(names)}")
     code = 0
-    for name, row in rows([Path(a) for a in arguments]):
+    table = rows([Path(a) for a in arguments])
+    if not arguments:
+        table.append(("docstrings", figures(docstrings())))
+    for name, row in table:
         bad = outside(row)
         cells = [f"**{row[f]:.1f}**" if f in bad else f"{row[f]:.1f}" for f in names]
         print(f"| {name} | {row['n']:.0f} | {' | '.join(cells)} |")

@@ -11,15 +11,17 @@ import pytest
 
 from docs import language, site
 
-ROWS = dict(language.rows(()))
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, dict[str, float]]:
+    return dict(language.rows(()))
 
 
 @pytest.mark.parametrize("name", ["README.md", "all pages", "notebooks"])
-def test_pages_are_plain(name: str) -> None:
-    outside = language.outside(ROWS[name])
-    assert not outside, {
-        figure: (ROWS[name][figure], language.RANGES[figure]) for figure in outside
-    }
+def test_pages_are_plain(rows: dict[str, dict[str, float]], name: str) -> None:
+    row = rows[name]
+    outside = language.outside(row)
+    assert not outside, {figure: (row[figure], language.RANGES[figure]) for figure in outside}
 
 
 def summaries() -> Iterator[tuple[str, list[str]]]:
