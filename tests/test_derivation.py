@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from toolparse_lab.formats.prompt.messages import build_messages
 from toolparse_lab.formats.spec import from_record
 from toolparse_lab.parser.derivation import renderer
 from toolparse_lab.parser.derivation.answers import HELD, tools_of
-from toolparse_lab.parser.derivation.renderer import ChatTemplate, _answer
+from toolparse_lab.parser.derivation.renderer import ChatTemplate
 from toolparse_lab.parser.laws.check_protocol import check_protocol
 
 TOOLS = tools_of(HELD)
@@ -189,7 +190,7 @@ def test_what_cannot_be_derived_is_refused_with_its_probe(monkeypatch: pytest.Mo
         tp.Protocol.from_chat_template("{{ raise_exception('no tools here') }}")
     # Constants are computed when a template is compiled.
     with monkeypatch.context() as patch:
-        patch.setattr(renderer, "_answer", lambda *_: {"error": "MemoryError: too much"})
+        patch.setattr(renderer._Renderer, "answer", lambda *_: {"error": "MemoryError: too much"})
         with pytest.raises(UnreadableTemplate, match="more than it may"):
             ChatTemplate("{{ 1 }}").render([])
 
@@ -224,14 +225,27 @@ def test_a_hostile_template_renders_an_error(hostile: str) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits of CPU")
 def test_an_endless_template_is_stopped() -> None:
     endless = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
-    with pytest.raises(UnreadableTemplate, match="more than it may"):
-        ChatTemplate.of(endless).render([{}], seconds=1)
+    with renderer.one_renderer():
+        with pytest.raises(UnreadableTemplate, match="more than it may"):
+            ChatTemplate.of(endless).render([{}], seconds=1)
+        assert ChatTemplate("{{ 1 }}").render([{}])[0].text == "1"
 
 
 def test_the_renderer_inherits_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "planted")
-    request = {"template": "{{ 1 }}", "jobs": [{}], "output": 9, "seconds": 9, "memory": 1 << 30}
-    assert _answer(json.dumps(request), 9) == {"renderings": [{"text": "1"}]}
+    started: list[dict[str, str]] = []
+    popen: Any = subprocess.Popen
+
+    def recorded(*args: Any, env: dict[str, str], **options: Any) -> Any:
+        started.append(env)
+        return popen(*args, env=env, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", recorded)
+    with renderer.one_renderer():
+        for number in ("1", "2"):
+            assert ChatTemplate(f"{{{{ {number} }}}}").render([{}])[0].text == number
+    (environment,) = started
+    assert environment.keys() <= {"PYTHONPATH", "PYTHONIOENCODING", "SYSTEMROOT"}
 
 
 def test_the_command_shows_a_derivation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,7 @@ from .answers import (
     tools_of,
 )
 from .families import FERRY, FITS, Samples, beside_of, lost_in, result_of, thought_of
-from .renderer import ChatTemplate, TemplateLike
+from .renderer import ChatTemplate, TemplateLike, one_renderer
 
 _SYSTEM = "Zq system words."
 _SPECIAL = r"(?:<[|｜][^<>\n]{1,60}>|<[^<>\n]{1,60}[|｜]>|\[/?[A-Z][A-Z_]+\])"
@@ -163,9 +163,9 @@ def from_chat_template(template: TemplateLike, id: str | None = None) -> Protoco
     """Return the protocol of a chat template. See `Protocol.from_chat_template`."""
     own_id = checked_id(id)
     source = ChatTemplate.of(template)
-    answers = answers_of(source)
     protocol_id = own_id or "template-" + hashlib.sha256(source.text.encode()).hexdigest()[:8]
-    return protocol_of_answers(answers, protocol_id, "chat template", source)
+    with one_renderer():
+        return protocol_of_answers(answers_of(source), protocol_id, "chat template", source)
 
 
 def checked_id(id: str | None) -> str | None:

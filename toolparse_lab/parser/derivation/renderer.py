@@ -6,7 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -141,7 +144,10 @@ class ChatTemplate:
             "memory": MEMORY,
             "flips": flips,
         }
-        answer = _answer(json.dumps(request), seconds)
+        with one_renderer():
+            renderer = _SHARED.get()
+            assert renderer is not None
+            answer = renderer.answer(json.dumps(request), seconds)
         error = answer.get("error")
         if error is None:
             return [Rendering(**rendering) for rendering in answer["renderings"]]
@@ -155,24 +161,80 @@ class ChatTemplate:
         )
 
 
-def _answer(request: str, seconds: int) -> dict[str, Any]:
+class _Renderer:
+    # A process of sandbox.py, which answers one request after the other.
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._turn = threading.Lock()
+
+    def answer(self, request: str, seconds: int) -> dict[str, Any]:
+        with self._turn:
+            process = self._process = self._process or _started()
+            assert process.stdin is not None and process.stdout is not None
+            clock = threading.Timer(seconds, process.kill)
+            clock.start()
+            try:
+                process.stdin.write(request + "\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+            except OSError:  # it ended while it was written to
+                line = ""
+            except BaseException:  # Ctrl-C: its answer would be taken for that to another request
+                self._close()
+                raise
+            finally:
+                clock.cancel()
+            if not line.endswith("\n"):
+                self._close()
+                raise _too_much(f"{seconds} s or {MEMORY >> 20} MB")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        with self._turn:
+            self._close()
+
+    def _close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            with process:  # waits, and closes its pipes
+                pass
+
+
+_SHARED: ContextVar[_Renderer | None] = ContextVar("renderer", default=None)
+
+
+@contextmanager
+def one_renderer() -> Iterator[None]:
+    """Let one process make all renderings of the block.
+
+    To start a process takes far longer than to render a conversation.
+    """
+    if _SHARED.get() is not None:
+        yield
+        return
+    renderer = _Renderer()
+    token = _SHARED.set(renderer)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+        renderer.close()
+
+
+def _started() -> subprocess.Popen[str]:
     # Its own environment: a template that broke out would find nothing of ours in it.
     environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "utf-8"}
     if "SYSTEMROOT" in os.environ:  # Windows starts no Python without it
         environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
     # As a file, not as a module: with its package it would take three times as long to start.
     command = (sys.executable, "-P", str(Path(__file__).with_name("sandbox.py")))
-    try:
-        process = subprocess.run(  # noqa: S603 - our own module, and no shell
-            command, input=request, capture_output=True, encoding="utf-8", timeout=seconds,
-            env=environment, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise _too_much(f"{seconds} s") from None
-    if process.returncode != 0:
-        raise _too_much(f"{seconds} s of CPU or {MEMORY >> 20} MB")
-    answer: dict[str, Any] = json.loads(process.stdout)
-    return answer
+    return subprocess.Popen(  # noqa: S603 - our own module, and no shell
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        encoding="utf-8", env=environment,
+    )  # fmt: skip
 
 
 def _too_much(limit: str) -> UnreadableTemplate:

@@ -1,8 +1,8 @@
 """The process that renders a chat template of a stranger: this file as a script.
 
-It reads one request from its standard input and writes one answer to its standard output, both
-JSON. `renderer.py` starts it, bounds its time and ends it. Nothing but jinja2 and the standard
-library is necessary here.
+It reads requests from its standard input and writes an answer to each to its standard output, both
+a line of JSON. `renderer.py` starts it, bounds its time and ends it. Nothing but jinja2 and the
+standard library is necessary here.
 """
 
 # How it works. A template is a program: jinja2's sandbox keeps it from Python's internals, and the
@@ -12,8 +12,11 @@ library is necessary here.
 from __future__ import annotations
 
 import datetime
+import functools
 import json
+import math
 import sys
+import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
@@ -90,9 +93,11 @@ def limit(seconds: int, memory: int) -> None:
         import resource  # not on every system
     except ImportError:
         return
+    # The time of earlier requests counts too.
+    seconds += math.ceil(time.process_time())
     for kind, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, memory)):
         try:
-            resource.setrlimit(kind, (most, most))
+            resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
         except (ValueError, OSError):
             continue
 
@@ -118,10 +123,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     flips = request.get("flips")
     try:
-        if flips is None:
-            template = environment().from_string(request["template"])
-        else:
-            template = traced(environment(), request["template"])
+        template = _compiled(request["template"], flips is not None)
     except Exception as error:
         return {"error": message_of(error)}
     renderings: list[dict[str, Any]] = []
@@ -137,6 +139,11 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
             answer["events"] = tracer.events
         renderings.append(answer)
     return {"renderings": renderings}
+
+
+@functools.lru_cache(maxsize=4)
+def _compiled(source: str, is_traced: bool) -> Template:
+    return traced(environment(), source) if is_traced else environment().from_string(source)
 
 
 def _line_of(traceback: TracebackType | None) -> int | None:
@@ -255,10 +262,12 @@ def _noted(kind: str, expression: Any) -> nodes.Expr:
 
 
 def main() -> None:
-    # Before the limit of memory counts: whatever is written later is short.
-    request = json.load(sys.stdin)
-    limit(request["seconds"], request["memory"])
-    json.dump(answer(request), sys.stdout)
+    for line in sys.stdin:
+        request = json.loads(line)
+        limit(request["seconds"], request["memory"])
+        # The limit of memory counts now: what is written is short.
+        sys.stdout.write(json.dumps(answer(request)) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from ...core.values import Value, leaves, same, write_canonical
 from ...formats.like import ProtocolLike
 from ..derivation.answers import PLAIN, Call, Probe, Wire, answers_of, cut_answer, same_calls
 from ..derivation.derive import best_proof, options_for
-from ..derivation.renderer import ChatTemplate, Rendering, TemplateLike
+from ..derivation.renderer import ChatTemplate, Rendering, TemplateLike, one_renderer
 from ..parse import parse_text
 from .conversations import Turns, conversation_findings, finding_at
 from .lines import first_difference, patched_lines
@@ -65,7 +65,8 @@ def check_template(source: TemplateLike, *, protocol: ProtocolLike | None = None
     """
     server = isinstance(source, str) and source.startswith(("http://", "https://"))
     template = template_of_server(str(source)) if server else ChatTemplate.of(source)
-    return Exam.of(template, protocol).report()
+    with one_renderer():
+        return Exam.of(template, protocol).report()
 
 
 def template_of_server(url: str) -> ChatTemplate:
