@@ -6,6 +6,8 @@
 VENV ?= .venv
 # One more than there are cores, because some tests wait for servers.
 JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); echo $$((n < 8 ? n + 1 : 8)))
+# Of them, for the tests in a browser, which run beside the others.
+BROWSER_JOBS ?= $(shell echo $$(($(JOBS) < 3 ? 1 : $(JOBS) / 3)))
 # Tests start many interpreters: without bytecode each would compile litellm and this package anew.
 export PYTHONDONTWRITEBYTECODE :=
 BIN := $(VENV)/bin
@@ -31,7 +33,7 @@ FIND_PYTHON := for p in $(CANDIDATES); do \
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lowest lowest-quick constraints newest notebooks proxy frameworks quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
+.PHONY: help demo lowest lowest-quick constraints newest notebooks proxy frameworks quick test lint types pytest pytest-plain pytest-browser pytest-quick nightly docs bench-import clean distclean
 
 help:
 	@echo "make demo          set up and run the demo with the small embedded model"
@@ -170,16 +172,23 @@ types: $(VENV)/.dev-ready
 	@echo "== mypy"
 	@$(BIN)/mypy
 
-# Apart, because Playwright keeps an event loop running in its process. 5 is pytest's code for "nothing to run".
 pytest: $(VENV)/.dev-ready
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 pytest-plain pytest-browser
+
+# 5 is pytest's code for "nothing to run".
+pytest-plain: $(VENV)/.dev-ready
 	@echo "== pytest"
+	@$(BIN)/pytest -n $$(($(JOBS) > 1 ? $(JOBS) - $(BROWSER_JOBS) : 1)) --dist worksteal --ignore tests/browser $(ARGS) || [ $$? = 5 ]
+
+# Apart, because Playwright keeps an event loop running in its process; beside the others, because these
+# wait for a browser. What it prints comes at its end, in one piece.
+pytest-browser: $(VENV)/.dev-ready
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
 		|| echo "No Chromium on this machine: the browser tests are skipped (Debian: apt-get install chromium)."
-	@status=0; \
-	$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/browser $(ARGS) || [ $$? = 5 ] || status=1; \
-	echo "== pytest, browser"; \
-	$(BIN)/pytest -n $(JOBS) --dist loadfile tests/browser $(ARGS) || [ $$? = 5 ] || status=1; \
-	exit $$status
+	@log=$$(mktemp); \
+	$(BIN)/pytest -n $(BROWSER_JOBS) --dist loadfile tests/browser $(ARGS) >$$log 2>&1; status=$$?; \
+	echo; echo "== pytest, browser"; cat $$log; rm -f $$log; \
+	[ $$status = 0 ] || [ $$status = 5 ]
 
 # The exhaustive part, over night: about 100,000 random texts for each law among it.
 nightly: $(VENV)/.dev-ready $(PROXY)/.ready $(NOTEBOOKS)/.ready lowest

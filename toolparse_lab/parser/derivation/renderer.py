@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias, cast
 
 from ...core.errors import BadOptions, UnreadableTemplate
 
@@ -144,9 +144,7 @@ class ChatTemplate:
             "memory": MEMORY,
             "flips": flips,
         }
-        with one_renderer():
-            renderer = _SHARED.get()
-            assert renderer is not None
+        with one_renderer() as renderer:
             answer = renderer.answer(json.dumps(request), seconds)
         error = answer.get("error")
         if error is None:
@@ -171,13 +169,13 @@ class _Renderer:
     def answer(self, request: str, seconds: int) -> dict[str, Any]:
         with self._turn:
             process = self._process = self._process or _started()
-            assert process.stdin is not None and process.stdout is not None
+            requests, answers = cast("tuple[IO[str], IO[str]]", (process.stdin, process.stdout))
             clock = threading.Timer(seconds, process.kill)
             clock.start()
             try:
-                process.stdin.write(request + "\n")
-                process.stdin.flush()
-                line = process.stdout.readline()
+                requests.write(request + "\n")
+                requests.flush()
+                line = answers.readline()
             except OSError:  # it ended while it was written to
                 line = ""
             except BaseException:  # Ctrl-C: its answer would be taken for that to another request
@@ -207,18 +205,18 @@ _SHARED: ContextVar[_Renderer | None] = ContextVar("renderer", default=None)
 
 
 @contextmanager
-def one_renderer() -> Iterator[None]:
+def one_renderer() -> Iterator[_Renderer]:
     """Let one process make all renderings of the block.
 
     To start a process takes far longer than to render a conversation.
     """
-    if _SHARED.get() is not None:
-        yield
+    if (renderer := _SHARED.get()) is not None:
+        yield renderer
         return
     renderer = _Renderer()
     token = _SHARED.set(renderer)
     try:
-        yield
+        yield renderer
     finally:
         _SHARED.reset(token)
         renderer.close()
