@@ -237,7 +237,9 @@ def _exact_tails(coins: Array, sums: Array, sizes: Array) -> Array:
     coins, sums = rows[:, :-1], rows[:, -1:]
     most = coins @ sizes
     angles = np.pi * np.arange(1, most.max() + 1) / (most.max() + 1)
-    chances = np.prod(np.cos(np.outer(sizes, angles)) ** coins[:, :, None], axis=1)
+    cosines = np.cos(np.outer(sizes, angles))
+    # The product of their powers by logarithms, which is a product of matrices; the sign apart.
+    chances = np.exp(coins @ np.log(np.abs(cosines))) * (1 - 2 * (coins @ (cosines < 0) % 2))
     # The cosines of the sums beyond, which are `beyond` many and two apart, in closed form.
     beyond = (most[:, None] - sums + 1) / 2
     waves = np.sin(beyond * angles) / np.sin(angles) * np.cos((sums + beyond) * angles)
