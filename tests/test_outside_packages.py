@@ -99,7 +99,7 @@ class Index(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def host() -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Index) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
         server.shutdown()
 

@@ -38,7 +38,7 @@ class Engine(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def engine() -> Iterator[tuple[str, int]]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield "127.0.0.1", server.server_port
         server.shutdown()

@@ -352,7 +352,7 @@ class Props(BaseHTTPRequestHandler):
 
 def test_a_server_tells_its_template(monkeypatch: pytest.MonkeyPatch) -> None:
     server = HTTPServer(("127.0.0.1", 0), Props)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
     try:
         monkeypatch.setattr(Props, "answer", {"chat_template": HERMES, "bos_token": "<s>"})

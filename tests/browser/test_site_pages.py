@@ -38,7 +38,7 @@ def address() -> Iterator[str]:
         subprocess.run(script, check=True, capture_output=True, timeout=300)
     handler = partial(Quiet, directory=str(site.SITE))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
 
