@@ -153,6 +153,25 @@ def test_a_replay_costs_nothing(store: Store, tmp_path: Path) -> None:
     assert [store.history(r.key)[0].cost for r in requests] == [5.0] * 3
 
 
+def test_a_replay_does_not_wait_as_long_as_its_answers_once_took(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.jsonl"
+    requests = questions(3)
+    write_recording(path, [Completion(r.key, "answer", latency=60.0) for r in requests])
+    waits: list[float] = []
+    sleep = asyncio.sleep
+
+    async def counted(seconds: float) -> None:
+        waits.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", counted)
+    summary = asyncio.run(run_requests(requests, store, complete=replay(path)))
+    assert summary.done == 3
+    assert not any(waits)
+
+
 def test_an_answer_is_preferred_to_a_failure_and_the_later_to_the_earlier(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     (request,) = questions(1)

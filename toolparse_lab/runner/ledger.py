@@ -60,7 +60,9 @@ class Recorder:
             while self._waiting:
                 # Others that arrive meanwhile cost no write of their own; its slot is not given to
                 # another question before an answer is on disk, so that no more can be lost.
-                latency = self._waiting[0][0].latency or 0.0
+                first = self._waiting[0][0]
+                # A replayed one has the latency of its recording, and took none.
+                latency = 0.0 if first.fidelity == "replayed" else first.latency or 0.0
                 await asyncio.sleep(min(_LONGEST_WAIT, _WAIT * latency))
                 batch, self._waiting = self._waiting, []
                 failures = await self._write_batch([completion for completion, _ in batch])
