@@ -128,6 +128,7 @@ class KeptReadings:
         ways = [self._way(protocol, policy) for policy in policies]
         unkept = {} if only else self._parse_missing(ways)
         frames = []
+        whole = None
         for policy, way in zip(policies, ways, strict=True):
             if way is None:
                 trials = self.reader.trials(self.reader.items(only), protocol, policy)
@@ -136,7 +137,9 @@ class KeptReadings:
             whole = None if only else _whole(self._sealed(kind, [way]), kind, columns)
             bodies = unkept.get(policy, {})
             frames += self._frames(kind, only, way, columns, bodies) if whole is None else [whole]
-        frame = join_frames(frames or [_made(self.reader, kind, [])], kind, columns)
+        if len(frames) != 1 or whole is None:
+            frames = [join_frames(frames or [_made(self.reader, kind, [])], kind, columns)]
+        (frame,) = frames
         return self._remarked(frame, columns) if kind == "trials" else frame
 
     def coded(

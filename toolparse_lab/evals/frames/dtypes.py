@@ -45,8 +45,9 @@ def build_frame(
     declared, by default text for those named `EXTRA` and for others their own.
     """
     declared = {column.name: column.dtype for column in columns_of(kind)}
-    out = {
-        name: typed(columns[name], dtype) if name in columns else missing(dtype, length)
+    # Arrays, since pandas would align the index of each Series.
+    out: dict[str, Any] = {
+        name: (typed(columns[name], dtype) if name in columns else missing(dtype, length)).array
         for name, dtype in declared.items()
     }
 
@@ -57,10 +58,10 @@ def build_frame(
             continue
         dtype = dtypes.get(name, "string" if name.startswith(EXTRA) else "")
         if name not in columns:
-            out[name] = missing(dtype, length)
+            out[name] = missing(dtype, length).array
         else:
             values = columns[name]
-            out[name] = typed(values, dtype) if dtype else pd.Series(values, copy=False)
+            out[name] = typed(values, dtype).array if dtype else pd.Series(values, copy=False).array
     return pd.DataFrame(out, index=pd.RangeIndex(length), copy=False)
 
 

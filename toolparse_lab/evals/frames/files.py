@@ -491,6 +491,7 @@ _CODED = frozenset(
 # Nearly every row's own as well, and long. Reports only ask whether two are the same.
 _TOLD_APART = ("raw", "input", "target")
 _LONG = (*_TOLD_APART, "completion_key")
+_FEW_ROWS = 10_000
 _NUMBER = "#{}"  # the column of a packed frame that has the numbers in the place of such texts
 
 
@@ -520,20 +521,34 @@ def unpacked(
     told_apart = set(_TOLD_APART).difference(as_texts) if coded else ()
     parts = _parts_of(sources, columns, ids, coded, told_apart)
     declared = {column.name: column.dtype for column in columns_of(kind)}
-    out: dict[str, Any] = {}
-    # Column by column: all of them at once take several times the memory of the frame.
-    for name in list(parts):
-        dtype = declared.get(name, "string" if name.startswith(EXTRA) else "")
-        is_typed = not dtype or (coded and name in _CODED)
-        own = parts.pop(name)
-        if not is_typed and all(isinstance(part, _Nulls) for part in own):
-            out[name] = missing(dtype, sum(map(len, own)))
-            continue
-        values = pa.table({name: _joined(own)}).to_pandas(types_mapper=types.get)[name]
-        out[name] = values if is_typed else typed(values.array, dtype)
-    names = [name for name in columns or out if name in out]
-    frame = pd.DataFrame({name: out[name] for name in names}, copy=False)
-    return conform(frame, kind) if columns is None else frame
+    dtypes = {n: declared.get(n, "string" if n.startswith(EXTRA) else "") for n in parts}
+    kept = {n for n in parts if not dtypes[n] or (coded and n in _CODED)}  # as they come
+    absent = {
+        n for n in parts if n not in kept and all(isinstance(part, _Nulls) for part in parts[n])
+    }
+    length = sum(map(len, next(iter(parts.values()), ())))
+
+    # Of many rows column by column: all of them at once take several times the memory of the frame.
+    there = [name for name in parts if name not in absent]
+    groups = [there] if length < _FEW_ROWS else [[name] for name in there]
+    arrays: dict[str, Any] = {}
+    for group in groups:
+        table = pa.table({name: _joined(parts.pop(name)) for name in group})
+        frame = table.to_pandas(types_mapper=types.get)
+        arrays |= {name: frame[name].array for name in group}
+    if columns is None:
+        order = {name: arrays[name] for name in dtypes if name in arrays}
+        return build_frame(kind, order, length, {name: dtypes[name] for name in absent})
+    out = {
+        name: missing(dtypes[name], length)
+        if name in absent
+        else arrays[name]
+        if name in kept
+        else typed(arrays[name], dtypes[name])
+        for name in columns
+        if name in dtypes
+    }
+    return pd.DataFrame(out, index=pd.RangeIndex(length), copy=False)
 
 
 def _parts_of(
