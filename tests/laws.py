@@ -14,7 +14,14 @@ from toolparse_lab.parser.laws.checks import LONG
 __all__ = ["check_all", "check_partition", "check_serial", "run_chunks"]
 
 EXHAUSTIVE = bool(os.environ.get("TOOLPARSE_EXHAUSTIVE"))
+EXAMPLES = int(os.environ.get("TOOLPARSE_EXAMPLES", "150"))
+"""Random texts for each law and protocol; `make nightly` asks for many more."""
 FEW = 6  # splits near delimiters, and as many anywhere, by default
+
+
+def examples(by_day: int) -> int:
+    """The number of random examples of a test; with --exhaustive ten times as many."""
+    return 10 * by_day if EXHAUSTIVE else by_day
 
 
 def check_all(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import toolparse_lab as tp
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.parser.laws.check_protocol import ODD, TOOLS
 
-from .laws import check_all
+from .laws import EXAMPLES, check_all
 
 CASES = Path(__file__).parent / "cases"
 # Pieces that each format is made of, whole and broken, and the characters that confuse scanners.
@@ -40,9 +39,6 @@ PIECES = [
     '{"name": "put",', '"arguments":', '{"a": "1",}', "*/", "it's", "”",
 ]  # fmt: skip
 PROTOCOLS = [*family_heads(), "auto"]
-EXAMPLES = int(
-    os.environ.get("TOOLPARSE_EXAMPLES", "150")
-)  # a protocol; `make nightly` asks for many more
 
 
 def raw_texts() -> list[tuple[str, str, str, Any]]:

@@ -4,7 +4,6 @@ it."""
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,10 @@ from toolparse_lab.formats.turns import THINK_ENDS, THINK_TAGS
 from toolparse_lab.middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
 from toolparse_lab.parser.laws.check_protocol import TOOLS
 
+from .laws import EXAMPLES
 from .test_laws import PIECES
 
 CASES = Path(__file__).parent / "cases_core"
-EXAMPLES = int(os.environ.get("TOOLPARSE_EXAMPLES", "150"))
 PROTOCOLS = list(family_heads())
 MIDDLEWARES = {p: tp.create_tool_middleware(p) for p in PROTOCOLS}
 

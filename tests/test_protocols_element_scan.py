@@ -14,6 +14,7 @@ from toolparse_lab.formats.xml.morph_xml import MORPH_XML
 from toolparse_lab.formats.xml.scan import ElementBody
 
 from .growth import grows_linearly
+from .laws import examples
 
 PIECES = [
     "<s>", "</s>", "</s >", "</ s>", "<s/>", "<s a='1'>", "<n>", "</n>", "<n>1</n>", "<s>x</s>",
@@ -29,7 +30,7 @@ def scanner(*, whole: bool) -> ElementBody:
     return made
 
 
-@settings(deadline=None, max_examples=1500, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(500), suppress_health_check=list(HealthCheck))
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.booleans())
 def test_a_whole_body_ends_where_its_pieces_end(text: str, final: bool) -> None:
     assert scanner(whole=True).scan(text, final) == scanner(whole=False).scan(text, final)

@@ -27,7 +27,7 @@ from toolparse_lab.formats.yaml.yaml_xml import YAML_XML
 
 from .core_cases import CORE, rows
 from .growth import grows_linearly
-from .laws import check_all
+from .laws import check_all, examples
 from .test_protocols_parameter_tags import told
 
 TOOLS = json.loads((CORE / "tag_tools.json").read_text("utf-8"))
@@ -181,7 +181,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(120))
 @given(st.dictionaries(TEXT, JSON, max_size=4))
 def test_whatever_is_written_reads_back(arguments: dict[str, Any]) -> None:
     source = json.dumps(arguments)

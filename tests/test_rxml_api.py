@@ -25,6 +25,7 @@ from toolparse_lab.formats.rxml.parsing import VOID
 
 from .core_cases import SHIPPED, load, rows
 from .growth import grows_linearly
+from .laws import examples
 
 STRING, NUMBER = {"type": "string"}, {"type": "number"}
 STRINGS = {"type": "array", "items": STRING}
@@ -296,7 +297,7 @@ DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 def test_both_readers_agree() -> None:
     sure = 0
 
-    @settings(deadline=None, max_examples=600, suppress_health_check=list(HealthCheck))
+    @settings(deadline=None, max_examples=examples(200), suppress_health_check=list(HealthCheck))
     @given(
         DOCUMENTS
         | DOCUMENTS.map(lambda d: f"{DECLARATION}<x>{d}</x>\n")
@@ -347,7 +348,7 @@ PIECES = st.sampled_from(
 def test_random_text_is_read_or_refused_and_repairs_read_back() -> None:
     repaired = 0
 
-    @settings(deadline=None, max_examples=1500, suppress_health_check=list(HealthCheck))
+    @settings(deadline=None, max_examples=examples(400), suppress_health_check=list(HealthCheck))
     @given(st.lists(PIECES, max_size=14).map("".join))
     def law(xml: str) -> None:
         nonlocal repaired

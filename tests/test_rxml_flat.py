@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from toolparse_lab.formats.rxml.fast import read_flat
 from toolparse_lab.formats.rxml.reader import TEXT_KEY, wrapper_name
 
 from .growth import grows_linearly
+from .laws import examples
 
 MEMBERS: dict[str, Any] = {
     "s": {"type": "string"},
@@ -75,7 +75,6 @@ FLAT = st.builds(
 GAP = st.sampled_from(["", "", "\n", "  ", "\r\n\t", "\u00a0"])
 CLEAN = st.lists(GAP | FLAT, max_size=9)
 ROUGH = st.lists(FLAT | st.sampled_from(MARKUP) | st.sampled_from(WORDS), max_size=9)
-EXAMPLES = int(os.environ.get("TOOLPARSE_EXAMPLES", "150"))
 
 
 def outcome(body: str, view: Any, repair: bool) -> tuple[Any, ...]:
@@ -85,7 +84,7 @@ def outcome(body: str, view: Any, repair: bool) -> tuple[Any, ...]:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=10 * EXAMPLES, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(500), suppress_health_check=list(HealthCheck))
 @given((CLEAN | ROUGH).map("".join), st.sampled_from(VIEWS), st.booleans())
 def test_as_the_tolerant_reader(body: str, view: Any, repair: bool) -> None:
     flat = read_flat(body, view, TEXT_KEY)

@@ -16,6 +16,8 @@ from toolparse_lab.arguments.schema.validate import validate
 from toolparse_lab.core.types import Policy, Step
 from toolparse_lab.core.values import read_strict, same, write_canonical
 
+from .laws import examples
+
 POLICIES = get_args(Policy)
 WORDS = [
     "", "x", " yes", "No", "on", "OFF", "y", "n", "t", "F", "1", "0", "-0", "-0.0", "true", "False", "null",
@@ -91,7 +93,7 @@ schemas = st.recursive(leaf, nodes, max_leaves=6).flatmap(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(values, schemas, st.booleans(), st.booleans())
 def test_no_policy_raises_and_nothing_is_left_to_do(
     value: Any, schema: Any, one_item: bool, raw_text: bool
@@ -108,7 +110,7 @@ def test_no_policy_raises_and_nothing_is_left_to_do(
         validate(value, schema_json)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(values, schemas)
 def test_safe_changes_only_what_the_schema_refuses(value: Any, schema: Any) -> None:
     schema_json = json.dumps(schema)
@@ -120,7 +122,7 @@ def test_safe_changes_only_what_the_schema_refuses(value: Any, schema: Any) -> N
     assert all(step.lossless for step in coerced.steps)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(values, schemas)
 def test_no_step_of_safe_loses_anything(value: Any, schema: Any) -> None:
     for step in coerce(value, json.dumps(schema), "safe").steps:
