@@ -82,18 +82,35 @@ def one_line(text: str, limit: int = 80) -> str:
 def aligned(rows: Sequence[Sequence[str]], to_the_right: Collection[int]) -> list[str]:
     """Return a line for each row of cells, in columns; the numbers of those to the right are given.
 
+    Columns are as wide as a terminal draws their texts.
+
     >>> aligned([["a", "10"], ["bc", "9"]], {1})
     ['a   10', 'bc   9']
     """
-    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sizes = [max(map(text_width, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
-        cells = (
-            cell.rjust(sizes[i]) if i in to_the_right else cell.ljust(sizes[i])
-            for i, cell in enumerate(row)
-        )
+        cells = []
+        for i, cell in enumerate(row):
+            padding = " " * (sizes[i] - text_width(cell))
+            cells.append(padding + cell if i in to_the_right else cell + padding)
         lines.append("  ".join(cells).rstrip())
     return lines
+
+
+def text_width(text: str) -> int:
+    """Return how many columns of a terminal a line takes.
+
+    >>> text_width("a"), text_width("天"), text_width("e\u0301")
+    (1, 2, 1)
+    """
+    if text.isascii():
+        return len(text)
+    # A combining character is drawn on the letter before it.
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ....core.values.printable import counted
-from ....views.show import visible
+from ....views import show
+from ....views.show import text_width, visible
 from ..figures.gates import MARGIN
 from ..figures.report import Report, levels_legend
 from .columns import Column, Listing, Row, Section, n_left_of, percent, span
@@ -131,7 +131,7 @@ def _fitting(
         rows = list(zip(*(cells[id(column)] for column in form), strict=True))
         to_the_left = {i for i, column in enumerate(form) if "t" in column.kind.split()}
         table = aligned(head, rows, n_left, to_the_left)
-        excess = max(map(_width, table.splitlines())) - (width or 0)
+        excess = max(map(text_width, table.splitlines())) - (width or 0)
         if width is None or excess <= 0:
             return table, form
     if steps:  # no name may be longer than what brings the narrowest form to the width
@@ -162,21 +162,12 @@ def aligned(
     a     10
     bc     7
     """
-    to_the_left = set(range(n_left)) | (more_left or set())
+    to_the_right = set(range(n_left, len(head))) - (more_left or set())
     # Made visible before it is measured, because a sign may be wider than what it replaces.
-    clean = [[_printable(text) for text in row] for row in (head, *rows)]
-    widths = [max(map(_width, column)) for column in zip(*clean, strict=True)]
-
-    lines = []
-    for row in clean:
-        cells = []
-        for i, text in enumerate(row):
-            padding = " " * (widths[i] - _width(text))
-            cells.append(text + padding if i in to_the_left else padding + text)
-        lines.append("  ".join(cells).rstrip())
-
-    rule = "  ".join("─" * width for width in widths)
-    return "\n".join([lines[0], rule, *lines[1:]])
+    first, *others = [[_printable(text) for text in row] for row in (head, *rows)]
+    columns = zip(first, *others, strict=True)
+    rule = ["─" * max(map(text_width, column)) for column in columns]
+    return "\n".join(show.aligned([first, rule, *others], to_the_right))
 
 
 def _printable(text: str) -> str:
@@ -184,14 +175,6 @@ def _printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def _width(text: str) -> int:
-    # A combining character is drawn on the letter before it.
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )
 
 
 def matrix_text(m: Matrix) -> str:
