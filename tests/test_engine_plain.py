@@ -45,7 +45,8 @@ VALUES = st.sampled_from(
     ["Oslo", "2", " 2\n", "12.50", "-1", "true", "False", "yes", "null", "", "\n", "\r\n", "a\nb",
      "a > b", "a < b", "[1]", "&amp;", "&", "]", "é😀", "\ud83d", "007", "\\n", "</city>", "<book>",
      "a &lt; b", "&#65;&amp;lt;", "<p>x &amp; y</p>", "a < b &lt; c", "\n\nx\n", "\nx\r\n",
-     '["a &lt; b"]', '["<a> &lt; b"]', "<![CDATA[&amp;]]>"]
+     '["a &lt; b"]', '["<a> &lt; b"]', "<![CDATA[&amp;]]>", "<![CDATA[x", "a <b>b</b> & c",
+     "a <b> c", "a </city, c", "a city> c", "a </param c", "a <value>b</value> c", " <i>\n", "a <\n"]
 )  # fmt: skip
 NAMES = st.sampled_from(["city", "guests", "price", "late", "tags", "other", "city"])
 CALLS = st.tuples(
@@ -148,6 +149,16 @@ def test_plain_calls_are_read_in_one_look(protocol: str) -> None:
     result = tp.parse("\n".join([call] * 3), protocol, TOOLS)
     assert [c.arguments for c in result.calls] == [{"city": "Oslo", "guests": 2}] * 3
     assert [is_late(c) for c in result.calls] == [True] * 3
+
+
+@pytest.mark.parametrize("protocol", [name for name in PLAIN if name != "morph_xml"])
+def test_other_markup_in_a_value_is_read_in_one_look(protocol: str) -> None:
+    texts = ["a <b>b</b> & c", "a </city, c"]
+    late = [
+        is_late(tp.parse(element(protocol, "book", [("city", text)]), protocol, TOOLS).calls[0])
+        for text in texts
+    ]
+    assert late == [True, False]
 
 
 def is_late(call: ToolCall) -> bool:

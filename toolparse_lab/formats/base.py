@@ -236,7 +236,7 @@ class PlainCall(NamedTuple):
 
     texts: the parameters' names and texts, a repeated name each time; white space around the text
     of a number does not count. Offsets are those of the text that was looked at: of the name,
-    and where the closer begins and ends.
+    and where the closer begins and ends. trim: each text loses a line break at its end.
     """
 
     name: str
@@ -244,6 +244,7 @@ class PlainCall(NamedTuple):
     texts: list[tuple[str, str]]
     closer: int
     end: int
+    trim: bool = False
 
 
 class Envelope(ABC):

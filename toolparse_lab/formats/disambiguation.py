@@ -487,9 +487,26 @@ def _looks_damaged(
     is_own = own and text.rfind(f"{own}>") >= 0
     if is_own and text.count(f"<{own}>") != text.count(f"</{own}>"):
         return True
-    if _broken_closer(names).search(text):
+    if _has_broken_closer(text, names):
         return True
     return fragment is not None and fragment.search(text) is not None
+
+
+def is_sound(text: str, name: str, view: View) -> bool:
+    """Return True if a raw text of a parameter surely holds nothing like a damaged tag.
+
+    False says nothing. It is one without a tag of its format, in whatever spelling, and without a
+    section; its tool has the parameters of `view`.
+
+    >>> from toolparse_lab.arguments.schema.view import view_of
+    >>> view = view_of({"properties": {"a": {"type": "string"}}})
+    >>> [is_sound(text, "a", view) for text in ("x <b>y</b> z", "x </a z", "x<a>z", "x <b>y</b>")]
+    [True, False, False, False]
+    """
+    # Of what begins or ends with nothing but white space nothing is said.
+    if text[:_LONGEST_TAIL].lstrip()[:1] in "<" or text[-_LONGEST_TAIL:].rstrip()[-1:] in "<>]":
+        return False
+    return text.rfind(f"{name}>") < 0 and not _has_broken_closer(text, names_below(view))
 
 
 def stray_end(text: str, names: Collection[str]) -> int:
@@ -524,6 +541,10 @@ def _stands_bare(text: str, body: str, place: Place | None) -> bool:
     start, end = place
     in_section = body.startswith(_CDATA[0], max(0, start - len(_CDATA[0])))
     return text.strip() in body[start:end] and not in_section
+
+
+def _has_broken_closer(text: str, names: frozenset[str]) -> bool:
+    return text.rfind("</") >= 0 and _broken_closer(names).search(text) is not None
 
 
 @lru_cache(maxsize=512)

@@ -251,13 +251,14 @@ class BodyReader:
         plain = codec.plain_call(opening, tail, start, tools)
         if plain is None:
             return None
-        name, name_start, texts, closer, end = plain
+        name, name_start, texts, closer, end, trim = plain
         body = Span(base + start, base + closer)
         return resolver.plain_call(
             texts,
+            trim,
             tools[name],
             opening,
-            tail[start:closer],
+            (tail, start, closer),
             base + name_start,
             make_segment("call", Span(opener, base + end), body),
             segment_index,

@@ -152,18 +152,20 @@ class Resolver:
     def plain_call(
         self,
         texts: list[tuple[str, str]],
+        trim: bool,
         tool: ToolSpec,
         opening: Opening,
-        body: str,
+        body: tuple[str, int, int],
         name_at: int,
         segment: Segment,
         segment_index: int,
         index: int,
     ) -> ToolCall | None:
         # The call of a body that its codec showed in one look, the same as `decode` and `calls`
-        # return otherwise; None if its texts are not plainly what its tool wants.
+        # return otherwise; None if its texts are not plainly what its tool wants. body: a text, and
+        # where the body begins and ends in it, since a long one is copied only if it is asked for.
         FITS.count += 1
-        arguments_json = read_texts(texts, tool.schema_json, UNRECORDED)
+        arguments_json = read_texts(texts, tool.schema_json, UNRECORDED, trim=trim)
         if arguments_json is None:
             return None
         name_span = Span(name_at, name_at + len(tool.name))
@@ -390,9 +392,14 @@ def _is_settled(arguments: Value, schema_json: str) -> bool:
 
 
 def _plain_account(
-    resolver: Resolver, tool: ToolSpec, opening: Opening, body: str, segment: Segment
+    resolver: Resolver,
+    tool: ToolSpec,
+    opening: Opening,
+    body_at: tuple[str, int, int],
+    segment: Segment,
 ) -> tuple[str, tuple[Step, ...], OriginTable]:
-    start = (segment.body or segment.span).start
+    text, begin, end = body_at
+    start, body = (segment.body or segment.span).start, text[begin:end]
     (d,) = resolver.protocol.codec.read(body, resolver.reading(opening, True))
     record = Record("safe")
     if isinstance(d.arguments, dict):

@@ -359,7 +359,10 @@ class Feed:
 
         end = at + len(closer)
         if self._offset < end <= len(chunk):
-            self.tail += chunk[self._offset : end]
+            if len(self.tail) <= self._offset and not self._late:
+                self.tail = chunk[begin:end]  # one copy of what may be long
+            else:
+                self.tail += chunk[self._offset : end]
             self._pass_chunk(end)
 
     def take(self, n: int) -> None:

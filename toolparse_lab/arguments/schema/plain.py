@@ -220,7 +220,8 @@ _READ_AS = ("integer", "number", "boolean")
 
 
 class _Member(NamedTuple):
-    # reader: None for a text, which stays as it is. key: its name in JSON, with the colon.
+    # reader: None for a text, which stays as it is. key: its name in JSON, with a comma before it
+    # and the colon.
     reader: _Reader | None
     classes: tuple[type, ...]
     path: str
@@ -233,14 +234,14 @@ class _Members(NamedTuple):
     bounds: _Bounds
 
 
-def read_texts(texts: Iterable[tuple[str, Value]], schema_json: str, record: Record) -> str | None:
+def read_texts(
+    texts: Iterable[tuple[str, Value]], schema_json: str, record: Record, *, trim: bool = False
+) -> str | None:
     """Return raw texts read as a schema wants them, as canonical JSON.
 
     None where `coerce` has to be asked. The result is that of the policy `safe` for raw text, and
-    is valid. texts: the arguments with their names.
+    is valid. texts: the arguments with their names. trim: each loses a line break at its end.
     """
-    # None where `coerce` has to be asked. The result is that of the policy `safe` for raw text, and
-    # is valid.
     members = _members_of(schema_json)
     if members is None:
         return None
@@ -254,8 +255,10 @@ def read_texts(texts: Iterable[tuple[str, Value]], schema_json: str, record: Rec
             return None
         reader, classes, path, key = member
         if reader is None:
+            if trim and text[-1:] == "\n":
+                text = text[:-2] if text[-2:-1] == "\r" else text[:-1]
             values[name] = text
-            parts.append(key + encode_basestring(text))
+            parts += key, encode_basestring(text)
             continue
         values[name] = value = reader(record, text, path)
         kind = type(value)
@@ -263,20 +266,25 @@ def read_texts(texts: Iterable[tuple[str, Value]], schema_json: str, record: Rec
             return None
         # As `write_canonical`, which would be a call more for every number.
         if kind is Num:
-            parts.append(key + value.text)
+            parts += key, value.text
         elif kind is int:
-            parts.append(f"{key}{value}")
+            parts += key, f"{value}"
         elif kind is bool:
-            parts.append(key + ("true" if value else "false"))
+            parts += key, "true" if value else "false"
         else:
-            parts.append(key + write_canonical(value))
+            parts += key, write_canonical(value)
 
     # A name that is there twice is not for this way.
-    if len(values) < len(parts) or not members.required <= values.keys():
+    if 2 * len(values) < len(parts) or not members.required <= values.keys():
         return None
     if members.bounds and not _within(values, members.bounds):
         return None
-    return escape_surrogates("{" + ",".join(parts) + "}")
+    if not parts:
+        return "{}"
+    # Joined once, since a text may be long.
+    parts[0] = "{" + parts[0][1:]
+    parts.append("}")
+    return escape_surrogates("".join(parts))
 
 
 def takes_texts(schema_json: str) -> bool:
@@ -296,7 +304,7 @@ def _members_of(schema_json: str) -> _Members | None:
     by_name: dict[str, _Member] = {}
     for name, child in view.properties.items():
         leaf = child.leaf
-        key = write_canonical(name) + ":"
+        key = f",{write_canonical(name)}:"
         if leaf == "string":
             by_name[name] = _Member(None, LEAVES[leaf], "", key)
         elif leaf in _READ_AS:

@@ -450,13 +450,15 @@ class TagForm(Form):
         )
 
     def strict_tags(self) -> StrictTags:
-        words = "|".join((*self.functions, *self.parameters))
+        words = (*self.functions, *self.parameters)
+        # A look at one character, since most of what is written in brackets is of other markup.
+        firsts = "".join(sorted({letter for word in words for letter in word[0] + word[0].upper()}))
         function = re.escape(self.function_tag("\0")).split("\0")
         parameter = re.escape(self.parameter_tag("\0")).split("\0")
         return StrictTags(
             (function[0], function[1]),
             (parameter[0], parameter[1]),
-            rf"(?i:/?[ \t]{{0,8}}(?:{words}))",
+            rf"(?=[/ \t{re.escape(firsts)}])(?i:/?[ \t]{{0,8}}(?:{'|'.join(words)}))",
         )
 
     def closers_like(self, *, function: bool) -> str:

@@ -129,7 +129,8 @@ class ParameterScan:
             # Most bodies are strict, and found by one pattern.
             strict = strict_form(self.form)
             match = (strict.block if self.wrapped else strict.function).match(tail)
-            if match is not None:
+            # No tag ends a section, which may have no end of its own.
+            if match is not None and tail.find(_SECTION, 0, match.end()) < 0:
                 if self.wrapped:
                     return Close(*match.span(1), "closer")
                 self.state, pos = ENDED, match.end()

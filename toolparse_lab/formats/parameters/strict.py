@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
+from ...arguments.schema.view import view_of
 from ...core.types import Span
 from ...core.values import Value, escape_token
-from ..base import Decoded
+from ..base import Decoded, PlainCall, Tools
+from ..disambiguation import is_sound
 from .form import (
     Form,
     decoded_text,
@@ -31,6 +33,8 @@ _SPACE = r"[ \t\r\n]*+"
 _MAX_DEPTH = 200  # of a value in JSON
 # A backslash is part of a line break that is written as two characters, which the scanner knows.
 _NAME = r"[^\s<>\"'=\\,;:|)}\]][^\s<>\"'\\]{0,200}+"
+# One that needs no escape in a path, and is not the word for text next to elements.
+_PLAIN_NAME = r"[A-Za-z_][\w-]{0,100}+"
 # Brackets after a function's name begin its arguments.
 _FUNCTION = r"[^\s<>\"'=\\,;:|(){}\[\]][^\s<>\"'\\(){}]{0,200}+"
 
@@ -41,8 +45,9 @@ class StrictForm(NamedTuple):
     block: functions and the block's closer, group 1. function: its name, its parameters. parameter:
     its name, its value after the line break that it loses. plain: a block of one function whose
     values hold no tag: its name, its parameters, and the block's closer. plain_parameter: a
-    parameter of such a block, as `parameter`. unsure: the characters with which a value may hold a
-    damaged tag, or a reference. trim: values lose the line break before their closer.
+    parameter of such a block, as `parameter`. head, parameter_head, tail: such a block in pieces,
+    for values with tags: up to the first parameter, up to a value, and behind the last. own_tag:
+    any tag of the format, or around a whole value. entities, trim: as in `Form`.
     """
 
     block: re.Pattern[str]
@@ -50,21 +55,51 @@ class StrictForm(NamedTuple):
     parameter: re.Pattern[str]
     plain: re.Pattern[str]
     plain_parameter: re.Pattern[str]
-    unsure: str
+    head: re.Pattern[str]
+    parameter_head: re.Pattern[str]
+    own_tag: re.Pattern[str]
+    tail: re.Pattern[str]
+    parameter_closer: str
+    entities: bool
     trim: bool
 
     def plain_texts(self, text: str, start: int, end: int) -> list[tuple[str, str]] | None:
         """Return the parameters of a plain block, None where someone can doubt where one ends."""
+        texts: list[tuple[str, str]] = self.plain_parameter.findall(text, start, end)
+        # Apart from the pattern, which is four times as fast without a set of characters.
+        return None if self._is_unsure("".join([value for _, value in texts])) else texts
+
+    def tagged_call(self, text: str, start: int, tools: Tools) -> PlainCall | None:
+        """Return the call of a block of one function whose values hold tags, but none of the
+        format and nothing like a part of one; None for any other block.
+        """
+        head = self.head.match(text, start)
+        if head is None or head[1] not in tools:
+            return None
+        view = view_of(tools[head[1]].schema_json)
         texts: list[tuple[str, str]] = []
-        for name, value in self.plain_parameter.findall(text, start, end):
-            # Apart from the pattern, which is four times as fast without a set of characters.
-            for sign in self.unsure:
-                if sign in value:
-                    return None
-            if self.trim and value[-1:] == "\n":
-                value = value[:-2] if value[-2:-1] == "\r" else value[:-1]
-            texts.append((name, value))
-        return texts
+        pos = head.end()
+        while (parameter := self.parameter_head.match(text, pos)) is not None:
+            # Values may be long: each is looked through once for where it ends.
+            tag = self.own_tag.search(text, parameter.end())
+            if tag is None or not text.startswith(self.parameter_closer, tag.start()):
+                return None
+            begin, end = parameter.end(), tag.start()
+            value = text[slice(*trimmed(text, begin, end))] if self.trim else text[begin:end]
+            if not (
+                is_sound(value, parameter[1], view) if "<" in value else not self._is_unsure(value)
+            ):
+                return None
+            texts.append((parameter[1], value))
+            pos = tag.start() + len(self.parameter_closer)
+        tail = self.tail.match(text, pos)
+        if tail is None:
+            return None
+        return PlainCall(head[1], head.start(1), texts, *tail.span(1))
+
+    def _is_unsure(self, text: str) -> bool:
+        # Without brackets nothing looks like a damaged tag; references need decoding.
+        return ">" in text or "]" in text or (self.entities and "&" in text)
 
 
 @lru_cache(maxsize=256)
@@ -89,8 +124,6 @@ def strict_form(form: Form) -> StrictForm:
     function_closer = rf"{_SPACE}{re.escape(form.function_closer)}"
     closer = re.escape(form.closer) or "(?!)"
 
-    # Without brackets in a value nothing in it looks like a damaged tag; references need decoding.
-    unsure = ">]&" if form.entities else ">]"
     plain_parameters = rf"(?:{_SPACE}{parameter}{_NAME}{any_end}[^<]*+{value_end})*+"
 
     # A function's pattern has matched already, so that a value's first closer is its own.
@@ -116,7 +149,12 @@ def strict_form(form: Form) -> StrictForm:
             re.ASCII,
         ),
         re.compile(rf"{parameter}({_NAME}){parameter_end}{line}([^<]*+){value_end}", re.ASCII),
-        unsure,
+        re.compile(rf"{_SPACE}{function}({_FUNCTION}){function_end}", re.ASCII),
+        re.compile(rf"{_SPACE}{parameter}({_PLAIN_NAME}){any_end}", re.ASCII),
+        re.compile(rf"<(?:{tags.signs}{own}|value>|!\[CDATA\[)|{form.own_tags.pattern}", re.ASCII),
+        re.compile(rf"{function_closer}{_SPACE}({closer})", re.ASCII),
+        form.parameter_closer,
+        form.entities,
         form.trim,
     )
 

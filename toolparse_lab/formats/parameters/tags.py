@@ -366,11 +366,15 @@ class ParameterCall(Codec):
         if strict is None or not opening.end or opening.attributes:
             return None
         match = strict.plain.match(text, start)
-        if match is None or match[1] not in tools:
+        if match is None:
+            return strict.tagged_call(text, start, tools)
+        if match[1] not in tools:
             return None
         _, (name_start, _), parameters, (closer, end) = match.regs
         texts = strict.plain_texts(text, *parameters)
-        return None if texts is None else PlainCall(match[1], name_start, texts, closer, end)
+        if texts is None:
+            return None
+        return PlainCall(match[1], name_start, texts, closer, end, strict.trim)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         if not body:
