@@ -481,7 +481,11 @@ class Log:
         """
         self.segments.append(segment)
         self.text_start = end = segment.span.end
-        if self.echoes is not None or self.turn_end is not None or self.calls:
+        if (
+            self.echoes is not None
+            or self.turn_end is not None
+            or (self.calls and (self.said or self.repeats is not None))
+        ):
             calls = self._doubted(calls)
         self.said.clear()
         self.calls.extend(calls)

@@ -246,7 +246,7 @@ def read_texts(
     if members is None:
         return None
 
-    by_name = members.by_name
+    by_name, required, bounds = members
     values: dict[str, Value] = {}
     parts: list[str] = []
     for name, text in texts:
@@ -258,26 +258,28 @@ def read_texts(
             if trim and text[-1:] == "\n":
                 text = text[:-2] if text[-2:-1] == "\r" else text[:-1]
             values[name] = text
-            parts += key, encode_basestring(text)
+            parts.append(key)
+            parts.append(encode_basestring(text))
             continue
         values[name] = value = reader(record, text, path)
         kind = type(value)
         if kind not in classes:
             return None
         # As `write_canonical`, which would be a call more for every number.
+        parts.append(key)
         if kind is Num:
-            parts += key, value.text
+            parts.append(value.text)
         elif kind is int:
-            parts += key, f"{value}"
+            parts.append(f"{value}")
         elif kind is bool:
-            parts += key, "true" if value else "false"
+            parts.append("true" if value else "false")
         else:
-            parts += key, write_canonical(value)
+            parts.append(write_canonical(value))
 
     # A name that is there twice is not for this way.
-    if 2 * len(values) < len(parts) or not members.required <= values.keys():
+    if 2 * len(values) < len(parts) or not required <= values.keys():
         return None
-    if members.bounds and not _within(values, members.bounds):
+    if bounds and not _within(values, bounds):
         return None
     if not parts:
         return "{}"

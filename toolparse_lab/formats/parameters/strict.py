@@ -20,6 +20,7 @@ from ..disambiguation import is_sound
 from .form import (
     Form,
     decoded_text,
+    holds_references,
     inner_places,
     plain_offsets,
     section_in,
@@ -67,7 +68,11 @@ class StrictForm(NamedTuple):
         """Return the parameters of a plain block, None where someone can doubt where one ends."""
         texts: list[tuple[str, str]] = self.plain_parameter.findall(text, start, end)
         # Apart from the pattern, which is four times as fast without a set of characters.
-        return None if self._is_unsure("".join([value for _, value in texts])) else texts
+        values = "".join([value for _, value in texts])
+        # Without brackets nothing looks like a damaged tag; references need decoding.
+        if ">" in values or "]" in values or (self.entities and "&" in values):
+            return None
+        return texts
 
     def tagged_call(self, text: str, start: int, tools: Tools) -> PlainCall | None:
         """Return the call of a block of one function whose values hold tags, but none of the
@@ -84,22 +89,16 @@ class StrictForm(NamedTuple):
             tag = self.own_tag.search(text, parameter.end())
             if tag is None or not text.startswith(self.parameter_closer, tag.start()):
                 return None
-            begin, end = parameter.end(), tag.start()
+            name, begin, end = parameter[1], parameter.end(), tag.start()
             value = text[slice(*trimmed(text, begin, end))] if self.trim else text[begin:end]
-            if not (
-                is_sound(value, parameter[1], view) if "<" in value else not self._is_unsure(value)
-            ):
+            if (self.entities and holds_references(value)) or not is_sound(value, name, view):
                 return None
-            texts.append((parameter[1], value))
-            pos = tag.start() + len(self.parameter_closer)
+            texts.append((name, value))
+            pos = end + len(self.parameter_closer)
         tail = self.tail.match(text, pos)
         if tail is None:
             return None
         return PlainCall(head[1], head.start(1), texts, *tail.span(1))
-
-    def _is_unsure(self, text: str) -> bool:
-        # Without brackets nothing looks like a damaged tag; references need decoding.
-        return ">" in text or "]" in text or (self.entities and "&" in text)
 
 
 @lru_cache(maxsize=256)

@@ -367,14 +367,16 @@ class ParameterCall(Codec):
             return None
         match = strict.plain.match(text, start)
         if match is None:
-            return strict.tagged_call(text, start, tools)
-        if match[1] not in tools:
+            # With flags there are tags of the format that its form without them does not know.
+            return None if self.form.flags else strict.tagged_call(text, start, tools)
+        name = match[1]
+        if name not in tools:
             return None
         _, (name_start, _), parameters, (closer, end) = match.regs
         texts = strict.plain_texts(text, *parameters)
         if texts is None:
             return None
-        return PlainCall(match[1], name_start, texts, closer, end, strict.trim)
+        return PlainCall(name, name_start, texts, closer, end, strict.trim)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         if not body:
