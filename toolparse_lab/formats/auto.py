@@ -92,13 +92,13 @@ class AnyEnvelope(Envelope):
     @cached_property
     def _last(self) -> list[_OfTools]:
         # What is known of the tools that were asked about last.
-        return []
+        return [_OfTools({})]
 
     def _of(self, tools: Tools) -> _OfTools:
         # A text has the same tools at all of its openers. One look and one assignment, so that
         # another thread's tools are never mixed in.
-        last = next(iter(self._last), None)
-        if last is None or last.tools is not tools:
+        last = self._last[0]
+        if last.tools is not tools:
             last = _OfTools(tools)
             self._last[:] = [last]
         return last
@@ -132,9 +132,11 @@ class AnyEnvelope(Envelope):
         return members
 
     @cached_property
-    def _speculating(self) -> tuple[Protocol, ...]:
+    def _speculating(self) -> tuple[tuple[str | None, Protocol], ...]:
+        # (the characters that an answer begins with, None for any; the format)
         base = Envelope.speculates
-        return tuple(m for m in self.members if type(m.envelope).speculates is not base)
+        members = (m for m in self.members if type(m.envelope).speculates is not base)
+        return tuple((m.envelope.speculation_starts, m) for m in members)
 
     @cached_property
     def closers(self) -> tuple[str, ...]:
@@ -150,8 +152,10 @@ class AnyEnvelope(Envelope):
         match = index.pattern.match(text, pos)
         head = match[0] if match else ""
         sure = index.tokens.get(head) or index.sure(head, text, pos)
-        varying = self._varying_heads(tools) if sure is None or head[1:].isalpha() else ()
         # A tool may be called `function`, and have an element of that name.
+        if sure is not None and not head[1:].isalpha():
+            return sure
+        varying = self._varying_heads(tools)
         if sure is not None and not any(text.startswith(heads, pos) for _, heads, _ in varying):
             return sure
 
@@ -219,7 +223,8 @@ class AnyEnvelope(Envelope):
 
     def speculates(self, text: str) -> Answer:
         # NEED_MORE where none does yet, but one may with more text.
-        return _first((m, m.envelope.speculates(text)) for m in self._speculating)
+        members = [m for starts, m in self._speculating if starts is None or text[:1] in starts]
+        return _first((m, m.envelope.speculates(text)) for m in members) if members else None
 
 
 def _first(
@@ -268,7 +273,8 @@ class _Heads:
     def _sure_bodies(self, literal: str) -> Iterator[tuple[re.Pattern[str], Opening]]:
         for member in (self._members[i] for i in self.places[literal]):
             envelope = member.envelope
-            if literal in envelope.heads({}):
+            # What is a part of the body may be longer than the head that it was found by.
+            if envelope.opener_is_body or literal in envelope.heads({}):
                 end = 0 if envelope.opener_is_body else len(literal)
                 for body in envelope.sure_bodies(literal):
                     yield body, Opening(end, owner=member)

@@ -306,6 +306,11 @@ class Envelope(ABC):
         """
         return None
 
+    @property
+    def speculation_starts(self) -> str | None:
+        """The characters that an answer may begin with which `speculates`, None for any."""
+        return None
+
     def resumes(self, text: str, tools: Tools) -> Answer:
         """Return the opening of an answer whose opener was in the prompt, if this may be one.
 

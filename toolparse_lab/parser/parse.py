@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 from ..core.errors import BadOptions, ParserClosed, UnreadableInput
@@ -155,12 +155,10 @@ class StreamParser:
 
     def _read_inner(self, text: str, protocol: str) -> ParseResult:
         # A part of this text, read by the protocol of an id.
-        from ..formats.auto import AUTO  # start-up time: few texts hold such a part
-
         setting, own = self._setting, self.protocol
         options = replace(self.options, reasoning="none")
         return _read_alone(
-            setting_of(AUTO if protocol == "auto" else own, setting.specs, options), text
+            setting_of(_auto() if protocol == "auto" else own, setting.specs, options), text
         )
 
     def _run(self, final: bool) -> None:
@@ -321,6 +319,13 @@ def _misplaced_error(function: str, misplaced: Mapping[str, object]) -> Exceptio
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
+@cache  # to find an import again takes as long as all else that is looked at
+def _auto() -> Protocol:
+    from ..formats.auto import AUTO  # start-up time: not every program reads every format
+
+    return AUTO
+
+
 class Reader:
     """`parse_text` and `stream` for any number of texts, all else looked at once."""
 
@@ -335,9 +340,7 @@ class Reader:
         self._parser: NewParser
         self._setting: Setting | None = None  # of our own parser
         if isinstance(protocol, str) and protocol == "auto":
-            from ..formats.auto import AUTO  # start-up time: not every program reads every format
-
-            protocol = AUTO
+            protocol = _auto()
         elif ":" in protocol if isinstance(protocol, str) else not isinstance(protocol, Protocol):
             # Somebody else's: an object, a factory, or the name of a reader as `vllm:hermes`.
             from .foreign.protocol import ForeignProtocol, adapt  # start-up time: rare
@@ -394,6 +397,10 @@ def read_whole(setting: Setting, raw: str, request: Any) -> ParseResult | None:
     at = _first_opener(setting, raw)
     if at is None or (at and not _is_plain(setting, raw[:at])):
         return None
+    # Many an answer is not for this way, and its first opener says so at once.
+    opening = envelope.open(raw, at, False, tools)
+    if not isinstance(opening, Opening) or opening.kind != "call" or _is_odd(opening, setting):
+        return None
     if setting.speculates and (
         envelope.speculates(raw) is not None or envelope.resumes(raw, tools) is not None
     ):
@@ -403,9 +410,6 @@ def read_whole(setting: Setting, raw: str, request: Any) -> ParseResult | None:
     calls: list[ToolCall] = []
     size = len(raw)
     while True:
-        opening = envelope.open(raw, at, False, tools)
-        if not isinstance(opening, Opening) or opening.kind != "call" or _is_odd(opening, setting):
-            return None
         start = at + opening.end
         rest = raw[start:]
         close = envelope.scanner(opening, tools).scan(rest, False)
@@ -441,6 +445,9 @@ def read_whole(setting: Setting, raw: str, request: Any) -> ParseResult | None:
             return None
         segments.append(make_segment("text", Span(end, after)))
         at = after
+        opening = envelope.open(raw, at, False, tools)
+        if not isinstance(opening, Opening) or opening.kind != "call" or _is_odd(opening, setting):
+            return None
     if after > end:
         segments.append(make_segment("text", Span(end, after)))
     # Calls without arguments may be a server's, whose text says more.

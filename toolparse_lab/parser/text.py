@@ -500,7 +500,9 @@ class TextScanner:
     def _last_word(self, before: str) -> str:
         line = _MARKER_END.sub("", before.rstrip().rpartition("\n")[2])
         words = line.rstrip(" \t`*\"':(=>-").split()
-        word = re.split(r"[<>|\]\[{`*\"'.#(=]", words[-1])[-1] if words else ""
+        if not words:
+            return ""
+        word = re.split(r"[<>|\]\[{`*\"'.#(=]", words[-1])[-1]
         # An opener without a bracket is glued to the name: `functoolsget_tide`.
         heads = (head for head in self._setting.heads if word.startswith(head))
         return word.removeprefix(max(heads, key=len, default=""))

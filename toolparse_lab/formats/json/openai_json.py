@@ -175,6 +175,7 @@ class WholeMessage(Envelope):
     """
 
     heads_are_fixed = True
+    speculation_starts = "{"
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return ()

@@ -149,7 +149,7 @@ class ParameterTags(Envelope):
         # A function's tag and the head of a parameter's, after one of the format's heads:
         # the block's opener, or the beginning of the tag in a format without blocks.
         before, after = self.form.function_tag("\0").split("\0")[:2]
-        parameter = self.form.parameter_tag("\0").split("\0")[0]
+        parameter, behind = self.form.parameter_tag("\0").split("\0")[:2]
         if self.opener_is_body:
             if not before.startswith(head):
                 return ()
@@ -157,8 +157,10 @@ class ParameterTags(Envelope):
         elif head != self.form.opener:
             return ()
         begin, end, inner = (re.escape(text.strip()) for text in (before, after, parameter))
-        gap = r"\s{0,64}"
-        return (re.compile(rf"(?={gap}{begin}[\w.-]{{1,128}}{gap}{end}{gap}{inner})"),)
+        gap, name = r"\s{0,64}", r"[\w.-]{1,128}"
+        # A longer head is another format's, whose parameters' tags may go on in another way.
+        rest = "" if head in self._heads else name + re.escape(behind)
+        return (re.compile(rf"(?={gap}{begin}{name}{gap}{end}{gap}{inner}{rest})"),)
 
     def closer_of(self, opening: Opening) -> str | None:
         if opening.attributes == _OTHER:

@@ -145,6 +145,7 @@ class WholeList(Envelope):
     calls_are_python = True
 
     heads_are_fixed = True
+    speculation_starts = "["
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return self.tokens
