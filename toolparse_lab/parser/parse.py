@@ -120,7 +120,13 @@ class StreamParser:
             # Most chunks go into the tail whole: no call to learn that nothing is left.
             more = feed.chunk != "" and feed.next_block()
 
-        return self.last_events() if self._log.events else ()
+        events = self._log.events
+        if not events:
+            return ()
+        # As `last_events`, which would be a call more for every chunk.
+        settled = tuple(events)
+        events.clear()
+        return settled
 
     def close(self) -> ParseResult:
         """Return the result, the same each time. What was held back becomes text, an open call is

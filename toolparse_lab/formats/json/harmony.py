@@ -24,7 +24,11 @@ _HEADER = re.compile(
     r"(?:(?:<\|channel\|>[^<]*+){0,3}<\|channel\|>(?P<channel>[^<]*))?"
     r"(?:<\|constrain\|>[^<]*)?<\|message\|>"
 )
-_TO = re.compile(r"(?:\b|(?<=commentary)|(?<=analysis))to=\s?(?:functions\.)?(?P<name>[^\s<]+)")
+# What is before it is looked at last, so that a search finds its letters first.
+_TO = re.compile(
+    r"to=(?:(?<=\bto=)|(?<=commentaryto=)|(?<=analysisto=))"
+    r"\s?(?:functions\.)?(?P<name>[^\s<]+)"
+)
 _MAX_HEADER = 512
 # The beginning of an answer whose prompt ends with `<|start|>assistant`, or after that.
 _LONE_HEADS = (
@@ -126,7 +130,7 @@ def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Open
     # The recipient may be in the role or in the channel; both are in the header.
     recipient = _TO.search(text, pos, match.end())
     # The rest of a header whose beginning is in the prompt has no role.
-    if (match.groupdict().get("role") or "").lstrip().startswith(_FOREIGN):
+    if (match["role"] or "").lstrip().startswith(_FOREIGN):
         return Opening(end, "markup", text=_MESSAGE_ENDS)
     if recipient and (recipient["name"] not in _PEOPLE or recipient["name"] in tools):
         span = Span(recipient.start("name") - pos, recipient.end("name") - pos)

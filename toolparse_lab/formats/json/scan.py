@@ -174,7 +174,7 @@ class JsonBody(BodyScanner):
                     return None
                 for literal in self._by.literals:
                     # A literal that begins in the value and ends in the closer counts as well.
-                    if tail.find(literal, 0, end + len(literal) - 1) >= 0:
+                    if tail.rfind(literal, 0, end + len(literal) - 1) >= 0:
                         return None
                 return Close(end, end + len(closer), "closer", value=(value,))
 
