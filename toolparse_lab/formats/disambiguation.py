@@ -500,7 +500,7 @@ def is_sound(text: str, name: str, view: View) -> bool:
 
     >>> from toolparse_lab.arguments.schema.view import view_of
     >>> view = view_of({"properties": {"a": {"type": "string"}}})
-    >>> [is_sound(text, "a", view) for text in ("x <b>y</b> z", "x </a z", "x<a>z", "x <b>y</b>")]
+    >>> [is_sound(text, "a", view) for text in ("x <b>y</b> z", "x </a, z", "x<a>z", "x <b>y</b>")]
     [True, False, False, False]
     """
     # Of what begins or ends with nothing but white space nothing is said.
