@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 from collections import Counter
 
@@ -37,6 +39,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("exhaustive"):
         os.environ["TOOLPARSE_EXHAUSTIVE"] = "1"  # read where the laws are imported
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector what stays: the packages and the tests. It took a fifth of the time."""
+    gc.set_threshold(20_000)
+    gc.freeze()
+    atexit.register(gc.freeze)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

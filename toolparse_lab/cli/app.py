@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 import traceback
 from collections.abc import Sequence
@@ -23,6 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv: the words after `toolparse`. None takes them from the process. Leaves by SystemExit for
     wrong usage, `--help` and `--version`, as argparse does.
     """
+    if argv is None:
+        _collect_rarely()
     with shell_streams(), terminated_as_interrupted():
         options = None
         try:
@@ -42,6 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             recording = options is not None and options.command in _RECORDING
             _complain("interrupted; what was recorded is kept" if recording else "interrupted")
             return 130
+
+
+def _collect_rarely() -> None:
+    # The process is this command's own. Most of its objects are those of imported packages, which
+    # the collector would go through again and again, and for a second before the process ends.
+    gc.set_threshold(20_000)
+    atexit.register(gc.freeze)
 
 
 def _exit_code(options: Any) -> int:

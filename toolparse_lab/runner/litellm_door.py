@@ -11,6 +11,7 @@ import threading
 import warnings
 from typing import Any
 
+from ..core.collector import paused_collector
 from ..core.errors import MissingExtra
 from .litellm_faults import ignore_warnings, remember_context_lengths
 from .local.provider import register
@@ -65,7 +66,8 @@ def recording_litellm() -> Any:
 def _import() -> Any:
     # Without it the import fetches a price list.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    with warnings.catch_warnings():
+    # The collector would take a third of the time, for half a million objects that all stay.
+    with warnings.catch_warnings(), paused_collector():
         warnings.simplefilter("ignore")
         try:
             litellm: Any = importlib.import_module("litellm")

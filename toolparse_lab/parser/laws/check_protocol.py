@@ -7,7 +7,6 @@ shortest texts first, and drops a law at its first failure. The text is then mad
 
 from __future__ import annotations
 
-import gc
 import random
 import re
 import time
@@ -17,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from ...core.collector import paused_collector
 from ...core.errors import BadOptions, UnknownProtocol
 from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
 from ...core.types import ParseOptions, ParseResult
@@ -362,9 +362,7 @@ def _growth(beginning: str, unit: str, parse_text: Callable[[str], Any]) -> floa
     # 1.0 if it never can.
     size, before = 250, 0.0
     # A collection takes as long as the heap of the caller is large, whatever the text.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
+    with paused_collector():
         while size <= 64_000:
             raw = beginning + (unit * (size // len(unit) + 1))[:size]
             times: list[float] = []
@@ -378,10 +376,7 @@ def _growth(beginning: str, unit: str, parse_text: Callable[[str], Any]) -> floa
             if before > 0.005:
                 return min(times) / before
             size, before = size * 4, min(times)
-        return 1.0
-    finally:
-        if collects:
-            gc.enable()
+    return 1.0
 
 
 # Texts to try a protocol on, made from its own writing: whole calls, damaged ones, and random joins
