@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.cli.demo import demo_plan, left_out, recording_plan, run_demo, telling_failure
+from tests.laws import check_all
+from tests.recorded import recorded_run
+from toolparse_lab.cli.demo import demo_plan, left_out, run_demo, telling_failure
+from toolparse_lab.experiments.run import Run
 from toolparse_lab.runner.local.setup import local_model_ready
 from toolparse_lab.runner.store.recording import import_recording
 
@@ -16,29 +19,24 @@ live = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def replayed(tmp_path: Path) -> tp.Lab:
-    return tp.Lab(tmp_path / "runs.db").replaying(tp.example_recording())
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return recorded_run(tmp_path_factory.mktemp("recorded"))
 
 
 @pytest.mark.slow
-def test_the_shipped_recording_answers_the_whole_plan(replayed: tp.Lab) -> None:
-    plan = recording_plan(replayed)
-    run = replayed.run(plan, progress=False)
+def test_the_shipped_recording_answers_the_whole_plan(run: Run) -> None:
     assert run.summary is not None
     assert run.summary.missing == 0
     frame = run.frame()
-    assert len(frame) == len(plan.items) == 4 * len(tp.example_cases())
+    assert len(frame) == 4 * len(tp.example_cases())
     assert frame["score_success"].notna().all()
     grammar = frame[frame["arm"] == "hermes grammar"]
     assert (grammar["n_edits"] == 0).all(), "what a grammar wrote needs no repair"
 
 
 @pytest.mark.slow
-def test_every_recorded_answer_keeps_the_laws(replayed: tp.Lab) -> None:
-    from .laws import check_all
-
-    run = replayed.run(recording_plan(replayed), progress=False)
+def test_every_recorded_answer_keeps_the_laws(run: Run) -> None:
     for trial in run.trials():
         assert trial.completion is not None
         check_all(trial.completion.raw, trial.parse_protocol, trial.case.tools, every_split=False)

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from pandas.testing import assert_frame_equal
 
 import toolparse_lab as tp
-from tests.postgres_server import postgres_url
+from tests.postgres_server import empty, postgres_url
 from toolparse_lab.core.errors import BadOptions, UnknownName, UnreadableInput
 from toolparse_lab.core.types import Policy
 from toolparse_lab.evals.frames.files import convert_frame
@@ -61,16 +61,23 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[str | None]:
+    with postgres_url() as address:
+        yield address
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield str(tmp_path / "runs.db")
         return
-    with postgres_url() as address:
-        if address is None:
-            pytest.skip("no PostgreSQL: apt-get install postgresql")
-        yield address
-        close_labs()  # while the server is there
+    address = request.getfixturevalue("server")
+    if address is None:
+        pytest.skip("no PostgreSQL: apt-get install postgresql")
+    empty(address)
+    yield address
+    close_labs()  # while the server is there
 
 
 _labs: list[tp.Lab] = []
@@ -219,9 +226,9 @@ def test_a_reader_that_nobody_knows_is_not_kept(tmp_path: Path, parsed: list[str
     assert len(parsed) == 20
 
 
-def test_more_processes_read_the_same(url: str) -> None:
+def test_another_process_reads_the_same(url: str) -> None:
     run = ingested(url)
-    assert run.parse(engine="processes", workers=2) == 40
+    assert run.parse(engine="processes", workers=1) == 40
     again = opened(url, run.run_id)
     assert again.parse() == 0
     assert_frame_equal(again.frame(policies=POLICIES), read_anew(again))
@@ -332,7 +339,9 @@ def test_reports_of_store_files_and_frames_are_equal(tmp_path: Path) -> None:
     whole.to_csv(tmp_path / "all.csv", index=False)
     files = sorted(tmp_path.glob("*.parquet"))
     anew = tp.report(read_anew(run), by)
-    for source in (whole, tmp_path, str(tmp_path / "part-*.parquet"), files, tmp_path / "all.csv"):
+    for source in (whole, str(tmp_path / "part-*.parquet"), files):
+        assert_frame_equal(tp.report(source, by).frame, anew.frame)
+    for source in (tmp_path, tmp_path / "all.csv"):
         report = tp.report(source, by)
         assert_frame_equal(report.frame, anew.frame)
         assert report.markdown() == anew.markdown()
@@ -344,8 +353,9 @@ def test_reports_of_store_files_and_frames_are_equal(tmp_path: Path) -> None:
     wrong = stored.headline.loc[stored.headline["outcome"] == "wrong_call", "trial_id"]
     assert stored.rows(list(wrong))["raw"].str.startswith("Well.").all()
     for column in ("input", "target", "case_id", "trial"):
-        assert_frame_equal(run.report(column).frame, tp.report(whole, column).frame)
-        assert_frame_equal(tp.report(tmp_path, column).frame, tp.report(whole, column).frame)
+        wanted = tp.report(whole, column).frame
+        assert_frame_equal(run.report(column).frame, wanted)
+        assert_frame_equal(tp.report(tmp_path, column).frame, wanted)
     flips, flips_anew = (r.compare("m0", "m1") for r in (stored, anew))
     assert len(flips.flips) == 5
     assert (
