@@ -10,6 +10,10 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
+from toolparse_lab.arguments.schema.validate import load_jsonschema
+
+# Before the test of notebooks does, whose import of it builds grammars for a second.
+load_jsonschema()
 # litellm asks the network for prices when it is imported, and waits where there is none.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 

@@ -116,6 +116,7 @@ def test_engines_agree(
     assert_frame_equal(made, expected)
 
 
+@pytest.mark.exhaustive(2)
 @pytest.mark.parametrize("batch_rows", [29, 335, 336, 10_000])
 def test_rows_do_not_depend_on_the_size_of_pieces(
     batch_rows: int, frame: pd.DataFrame, files: Path, expected: pd.DataFrame
@@ -314,7 +315,7 @@ def run_script(command: list[str], cwd: Path, **more: Any) -> subprocess.Complet
 
 
 def test_a_script_without_a_guard_is_run_once(frame: pd.DataFrame, tmp_path: Path) -> None:
-    body = 'print(len(reparse("in.parquet", workers=2, batch_rows=100, progress=False)))'
+    body = 'print(len(reparse("in.parquet", workers=1, batch_rows=100, progress=False)))'
     done = run_script(script(tmp_path, frame, body), tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "begun\n336\n", "")
 

@@ -56,8 +56,9 @@ def test_a_word_in_the_search_leads_to_its_page(chromium: Browser, address: str)
     page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
+@pytest.mark.parametrize(
+    ("size", "scheme"), [(PHONE, "dark"), (DESKTOP, "light")], ids=["phone-dark", "desktop-light"]
+)
 def test_pages_fit_and_ask_no_other_host(
     chromium: Browser, address: str, size: tuple[int, int], scheme: Literal["light", "dark"]
 ) -> None:
