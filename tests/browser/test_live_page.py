@@ -224,18 +224,27 @@ def test_keys_from_wherever_one_is(page: Page, tmp_path: Path) -> None:
         until(page, "!document.querySelector('.tpb-open')")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_follows_the_system_and_fits(
-    chromium: Chromium, tmp_path: Path, scheme: Any, width: int
-) -> None:
-    with tp.Lab(tmp_path / "toolparse.db") as lab:
+@pytest.fixture(scope="module")
+def address_of_a_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("run")
+    with tp.Lab(folder / "toolparse.db") as lab:
         texts = [TEXT, TEXT.replace('"f"', '"g"'), "No."]
         rows = [{"input": f"{text} " * 9, "raw": text, "protocol": "hermes"} for text in texts]
         lab.ingest(rows, tools=TOOLS)
-    with opened(tmp_path) as address:
-        page = chromium.new_page(color_scheme=scheme, viewport={"width": width, "height": 844})
-        page.goto(address, timeout=WAIT)
+    with opened(folder) as address:
+        yield address
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_follows_the_system_and_fits(
+    chromium: Chromium, address_of_a_run: str, scheme: Any, width: int
+) -> None:
+    with chromium.new_context(
+        color_scheme=scheme, viewport={"width": width, "height": 844}
+    ) as context:
+        page = context.new_page()
+        page.goto(address_of_a_run, timeout=WAIT)
         page.wait_for_selector(".tpb-row", timeout=WAIT)
         colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
         light = sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
@@ -248,4 +257,3 @@ def test_the_page_follows_the_system_and_fits(
             assert page.evaluate("document.documentElement.scrollWidth") <= width, selector
             if key:
                 page.keyboard.press(key)
-        page.close()
