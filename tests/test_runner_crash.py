@@ -14,11 +14,12 @@ import pytest
 
 import toolparse_lab as tp
 from tests import crash_run
+from tests.laws import EXHAUSTIVE
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.runner.store.store import Store
 
 CONNECTIONS = 2 * 3
-KILLS = 10
+KILLS = 10 if EXHAUSTIVE else 5
 OF_THE_MOMENT = {
     "run_id",
     "trial_id",
