@@ -341,8 +341,8 @@ def test_reports_of_store_files_and_frames_are_equal(tmp_path: Path) -> None:
     anew = tp.report(read_anew(run), by)
     for source in (whole, str(tmp_path / "part-*.parquet"), files):
         assert_frame_equal(tp.report(source, by).frame, anew.frame)
-    for source in (tmp_path, tmp_path / "all.csv"):
-        report = tp.report(source, by)
+    for place in (tmp_path, tmp_path / "all.csv"):
+        report = tp.report(place, by)
         assert_frame_equal(report.frame, anew.frame)
         assert report.markdown() == anew.markdown()
         assert report.html(page=True) == anew.html(page=True)
