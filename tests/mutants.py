@@ -149,7 +149,7 @@ MUTANTS = (
     Mutant("parser/provenance.py", '"coerce.trim": _trim,', "", "origins of trimmed values"),
     Mutant(
         "formats/json/scan.py",
-        "if tail.find(literal, 0, end + len(literal) - 1) >= 0:",
+        "if tail.rfind(literal, 0, end + len(literal) - 1) >= 0:",
         "if False:",
         "the short way of a JSON body sees no delimiter in its strings",
     ),
