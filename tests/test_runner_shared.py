@@ -38,13 +38,22 @@ def plan_items(requests: list[Request]) -> list[PlanItem]:
 async def ask_twice(path: Path, count: int, **failure: Any) -> tuple[list[Summary], list[str]]:
     """Two runs of the same questions at once, each with a store of its own; what was asked."""
     asked: list[str] = []
+    begun: list[float] = []
+
+    class Noting(Store):
+        def enter(self, *args: Any, **options: Any) -> float:
+            since = super().enter(*args, **options)
+            begun.append(since)
+            return since
 
     async def complete(request: Request) -> Completion:
         asked.append(request.key)
+        while len(begun) < 2:  # or one run might end before the other begins
+            await asyncio.sleep(0.005)
         await asyncio.sleep(0.01)
         return answer(request, **failure)
 
-    with Store(path) as one, Store(path) as two:
+    with Noting(path) as one, Noting(path) as two:
         runs = [run_requests(questions(count), store, complete=complete) for store in (one, two)]
         return list(await asyncio.gather(*runs)), asked
 
