@@ -18,7 +18,7 @@ import toolparse_lab as tp
 from toolparse_lab.core.errors import BadCase, ToolparseError, UnknownName
 from toolparse_lab.evals.cases.row_files import RowSource
 from toolparse_lab.experiments.ingest.rows import RowReader
-from toolparse_lab.experiments.ingest.shapes import Log, shaped
+from toolparse_lab.experiments.ingest.shapes import Log, ShapeReader
 from toolparse_lab.experiments.run import Run
 
 ROWS = [
@@ -168,11 +168,11 @@ def test_whatever_stands_in_a_row_it_is_read_or_refused(seed: int) -> None:
         for step in path:
             node = node[step]
         node[last] = rng.choice(ODD)
-        source = shaped(RowSource("x", iter([(1, row)]), unit="row", from_json=True), Log("x"))
+        source = RowSource("x", iter(()), unit="row", from_json=True)
         reader = RowReader(source)
-        for line, one in source.rows:
+        for one in ShapeReader(source, Log("x")).read(1, row):
             with suppress(ToolparseError):
-                list(reader.read(line, one))
+                list(reader.read(1, one))
 
 
 def test_a_shape_is_forced_or_left_out(lab: tp.Lab) -> None:

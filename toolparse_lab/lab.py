@@ -31,12 +31,14 @@ from .core.values.printable import counted
 from .evals.cases.case import Case
 from .evals.cases.loading import CasesLike
 from .evals.cases.rows import Errors, Others
+from .evals.engines import Engine
 from .evals.reports.figures.endpoints import MEASURES, Endpoints, chosen_reference
 from .evals.scoring.trial import Trial
 from .experiments.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
 from .experiments.diagnosis import Diagnosis, Interventions, Ways, diagnose, is_wrong
 from .experiments.endpoint_check import check_cells, refuse_failed
 from .experiments.ingest.build import ingest
+from .experiments.kept_readings import Workers
 from .experiments.live import LiveRun, live_run, take_in
 from .experiments.models import ModelLike, ModelsLike, model_map
 from .experiments.plan import (
@@ -388,6 +390,9 @@ class Lab:
         max_rows: int | None = None,
         shape: str | None = None,
         requests: Any = None,
+        engine: Engine | None = None,
+        workers: int | None = None,
+        client: Any = None,
         progress: Show = None,
     ) -> Run:
         """Record outputs from elsewhere as a run, to parse, score and debug.
@@ -411,12 +416,14 @@ class Lab:
             requests: the file of requests of a batch, whose results say only `custom_id`.
             max_rows: refuse a source with more rows. None: no limit, except 100,000 for a .gz file,
                 because a small one can contain any number.
+            engine, workers, client: who reads the rows, as for `Run.parse`. This process alone
+                writes the store.
             progress: None shows a bar in a terminal or a notebook, "lines" also prints a line now
                 and then elsewhere, False prints nothing. Unless False, the shape of a log, and the
                 parts that it has lost, are printed.
 
-        Raises BadCase naming the place, UnreadableInput, BadOptions, UnknownProtocol and
-        BadToolSpec.
+        Raises BadCase naming the place, UnreadableInput, BadOptions, UnknownProtocol, BadToolSpec,
+        and IncompleteError where a process ended before its rows were read.
 
         >>> import tempfile, toolparse_lab as tp
         >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
@@ -440,7 +447,7 @@ class Lab:
             max_rows=max_rows,
             shape=shape,
             requests=requests,
-            progress=progress,
+            workers=Workers(engine, workers, client, progress),
         )
         if progress is not False and (news := str(ingested.log)):
             print(news, file=sys.stderr)

@@ -89,6 +89,12 @@ if TYPE_CHECKING:
         "--max-rows N",
         "refuse a source with more rows (default: no limit, 100000 for a packed file)",
     ),
+    Option(
+        "--engine ENGINE",
+        "processes, serial or dask (default: processes from 20,000 rows on)",
+    ),
+    Option("--workers N", "processes (default: one a core)"),
+    Option("--client ADDRESS", "the scheduler of a Dask cluster"),
     STORE,
     JSON,
     examples=(
@@ -133,6 +139,9 @@ def _ingest(options: Any) -> int:
             max_rows=options.max_rows,
             shape=options.shape,
             requests=options.requests,
+            engine=options.engine,
+            workers=options.workers,
+            client=options.client,
             progress="lines",
         )
         skipped = [

@@ -96,21 +96,39 @@ def read_rows(path: Path) -> RowSource:
     return reader(path)
 
 
+class JsonLines(Iterator[tuple[int | None, Any]]):
+    """The rows of a file with one JSON object a line. Blank lines drop out.
+
+    `texts` are its lines, for whoever has them read elsewhere, by `row_of`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._name = str(path)
+        lines = text_lines(path)
+        self.texts: Iterator[tuple[int, str | BadCase]] = (
+            (number, text)
+            for number, text in lines
+            if isinstance(text, BadCase) or (text and not text.isspace())
+        )
+
+    def __next__(self) -> tuple[int | None, Any]:
+        number, text = next(self.texts)
+        return number, self.row_of(self._name, number, text)
+
+    @staticmethod
+    def row_of(name: str, number: int | None, text: str | BadCase) -> Any:
+        """Return the row of a line, or the error that is in its place. name: of its file."""
+        if isinstance(text, BadCase):
+            return text
+        try:
+            return _read_json(text, name, number)
+        except BadCase as e:
+            return e  # a row like any other: the lines after it can still be read
+
+
 def read_jsonl(path: Path) -> RowSource:
-    """Return the rows of a file with one JSON object a line. Blank lines drop out."""
-
-    def rows() -> Iterator[tuple[int | None, Any]]:
-        for number, text in text_lines(path):
-            if isinstance(text, BadCase):
-                yield number, text
-            elif text.strip():
-                try:
-                    row: Any = _read_json(text, path, number)
-                except BadCase as e:
-                    row = e  # a row like any other: the lines after it can still be read
-                yield number, row
-
-    return RowSource(str(path), rows(), from_json=True)
+    """Return the rows of a file with one JSON object a line, as `JsonLines`."""
+    return RowSource(str(path), JsonLines(path), from_json=True)
 
 
 def read_json(path: Path, *, whole: bool = False) -> RowSource:
@@ -126,7 +144,7 @@ def read_json(path: Path, *, whole: bool = False) -> RowSource:
         if whole and _is_jsonl(text):
             yield from read_jsonl(path).rows
             return
-        members = _read_json(text, path, None)
+        members = _read_json(text, str(path), None)
         if whole and isinstance(members, dict):
             members = [members]
         if not isinstance(members, list):
@@ -384,10 +402,10 @@ def _open(path: Path) -> IO[bytes]:
         raise UnreadableInput("the file cannot be opened", got=f"{path}: {e.strerror}") from None
 
 
-def _read_json(text: str, path: Path, line: int | None) -> Value:
+def _read_json(text: str, name: str, line: int | None) -> Value:
     try:
         return read_strict(text)
     except (ValueError, RecursionError) as e:
         raise BadCase(
-            "this is not JSON", source=str(path), line=line, got=f"{text.strip()[:120]} ({e})"
+            "this is not JSON", source=name, line=line, got=f"{text.strip()[:120]} ({e})"
         ) from None

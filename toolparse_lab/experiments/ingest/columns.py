@@ -7,7 +7,7 @@ has a name that is common elsewhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -131,7 +131,8 @@ class ColumnNames:
         # the column of each name.
         self._of = lru_cache(_REMEMBERED)(lambda columns: tuple(self._look_up(columns)))
         self._keys = lru_cache(_REMEMBERED)(self._look_up_keys)
-        self._unseen = set(self._renaming.columns)
+        self._awaited = set(self._renaming.columns)
+        self._unseen = set(self._awaited)
         if source.columns is None:
             return
         # A table has its columns before its first row.
@@ -141,7 +142,7 @@ class ColumnNames:
             raise source.bad(
                 "there is no such column", column=missing[0], expected=", ".join(there)
             )
-        self._unseen.clear()
+        self._awaited, self._unseen = set(), set()
         if not {name for _, name in self._of(there)} & _ANSWER_NAMES:
             raise source.bad(
                 "no column holds the answers",
@@ -157,6 +158,17 @@ class ColumnNames:
         In a table there are none: its columns are checked at once.
         """
         return sorted(self._unseen)
+
+    def start_over(self) -> None:
+        """Forget which columns were there, as for the first row."""
+        self.secrets = dict.fromkeys(self.secrets, 0)
+        self._unseen = set(self._awaited)
+
+    def add(self, secrets: Mapping[str, int], unseen: Iterable[str]) -> None:
+        """Add what was counted while later rows of the source were read."""
+        for column, n in secrets.items():
+            self.secrets[column] = self.secrets.get(column, 0) + n
+        self._unseen.intersection_update(unseen)
 
     def taken(self, row: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
         """Yield (name, value) of a row's columns taken over.

@@ -53,8 +53,9 @@ class Observed:
     """One row: the answer, and the row's facts about who gave it to what.
 
     case has only the row's own facts (`id` always). `columns` are the names of its members that
-    it says. unlifted: tools were offered, and a call stands in the text instead of the server's own
-    calls. arguments_lost: the arguments of the calls are not the text that the model wrote.
+    it says. told: its own word for its protocol. unlifted: tools were offered, and a call stands in
+    the text instead of the server's own calls. arguments_lost: the arguments of the calls are not
+    the text that the model wrote.
     """
 
     line: int | None
@@ -64,6 +65,7 @@ class Observed:
     columns: frozenset[str]
     model: str
     protocol: AnyProtocol | None
+    told: str | None
     arm: str
     tool_choice: Any
     trial: int | None
@@ -97,7 +99,7 @@ class RowReader:
         self.names = ColumnNames(source, columns, others)
         self.tools = tool_specs(tools)
         self.model = model
-        self.protocol = _resolved(protocol)
+        self.protocol = resolved(protocol)
         self.targets_in_words = 0
         """Rows whose target is no JSON: it is metadata then, and they are not graded."""
         # A log says the same few tools and protocols in every row, so each is read once.
@@ -209,6 +211,7 @@ class RowReader:
             columns=columns,
             model=model,
             protocol=protocol,
+            told=None if protocol is None or told is None else str(told),
             arm=str(cells.get("arm") or prompt_protocol(protocol)),
             tool_choice=tool_choice_of(cells.get("tool_choice")),
             trial=trial,
@@ -305,7 +308,7 @@ class RowReader:
             return self.protocol
         if name not in self._protocols:
             try:
-                self._protocols[name] = _resolved(str(name))
+                self._protocols[name] = resolved(str(name))
             except ToolparseError as e:
                 raise place.bad(
                     e.message, "prompt_protocol", got=name, expected=e.expected, hint=e.hint
@@ -323,7 +326,8 @@ def _error_of_stream(cells: Mapping[str, Any], captured: Captured) -> tuple[str,
     return None
 
 
-def _resolved(x: Any) -> AnyProtocol | None:
+def resolved(x: Any) -> AnyProtocol | None:
+    """Return the protocol of rows, None for the provider's own calls. Raises UnknownProtocol."""
     protocol = any_protocol(x)
     return None if protocol is OPENAI_JSON else protocol
 

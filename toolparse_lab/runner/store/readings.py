@@ -119,6 +119,15 @@ class KeptReadings(Connected):
             # Several may write at once to a server: a row of a smaller id may be there later.
             return newest if connection.dialect.name == "sqlite" else max(0, newest - _AT_ONCE)
 
+    def ends_with(self, newest: int) -> bool:
+        """Return True if this row (0: none) is the newest. False on a server, where several write
+        at once, and nobody can say.
+        """
+        query = sa.select(sa.func.max(schema.completions.c.id))
+        with self._reading() as connection:
+            last = connection.execute(query).scalar() or 0
+            return connection.dialect.name == "sqlite" and last == newest
+
     def recorded_since(self, mark: int) -> str:
         """Return a word that changes when anything is recorded after the mark."""
         ids = schema.completions.c.id

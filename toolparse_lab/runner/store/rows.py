@@ -34,6 +34,8 @@ _PLAIN = tuple(
     for f in fields(Completion)
     if f.name not in (*_PACKED, "request") and f.name in schema.completions.c
 )
+COMPLETION_ROW = (*_PLAIN, "run_id", "raw", "chunks", "reasoning", "response")
+"""The names of what `completion_row` returns, in order."""
 # Plain fields with the words of a provider, with whatever characters it sent.
 _FOREIGN_TEXTS = ("error_message", "finish_reason", "system_fingerprint")
 # Built once, because building a statement costs more than running it.
@@ -83,7 +85,7 @@ def completion_row(c: Completion, run_id: str | None) -> dict[str, Any]:
 
     Its request and results are not in it: `keep_requests` and `keep_results` write them.
     """
-    row = {name: getattr(c, name) for name in _PLAIN}
+    row: dict[str, Any] = {name: getattr(c, name) for name in _PLAIN}
     for name in _FOREIGN_TEXTS:
         row[name] = plain_text(row[name])
     row["run_id"] = run_id
@@ -118,16 +120,14 @@ def items_digest(items: Iterable[PlanItem]) -> str:
 
 
 def keep_requests(
-    connection: sa.Connection, keys: Iterable[str], body: Callable[[str], Mapping[str, Any]]
+    connection: sa.Connection, keys: Iterable[str], body: Callable[[str], bytes]
 ) -> None:
-    # Those that are not there yet: only of these the body is asked for.
+    # Those that are not there yet: only of these the packed body is asked for.
     # In one order for all: two on a server that add the same ones would wait for each other.
     for batch in batches(sorted(set(keys))):
         present = set(connection.execute(_KNOWN_REQUESTS, {"keys": batch}).scalars())
         # Making a body renders a prompt, which costs more than the query above.
-        rows = [
-            {"key": key, "body": pack_json(dict(body(key)))} for key in batch if key not in present
-        ]
+        rows = [{"key": key, "body": body(key)} for key in batch if key not in present]
         if rows:
             connection.execute(insert_or_keep(connection, schema.requests), rows)
 
@@ -343,20 +343,26 @@ def completions_by_id(connection: sa.Connection, ids: Iterable[int]) -> dict[int
         for row in connection.execute(result_query.where(t.completion_id.in_(batch))):
             results.setdefault(row.completion_id, []).append(unpack_json(row.body))
         for row in connection.execute(query.where(c.c.id.in_(batch))):
-            values: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
-            values["raw"] = unpack(row.raw)
-            if row.chunks is not None:
-                chunks = unpack_json(row.chunks)
-                values["chunks"] = tuple(Chunk(at, text, kind) for at, text, kind in chunks)
-            if row.reasoning is not None:
-                values["reasoning"] = unpack(row.reasoning)
-            if row.response is not None:
-                values["response"] = unpack_json(row.response)
-            if row.body is not None:
-                values["request"] = unpack_json(row.body)
-            values["results"] = tuple(results.get(row.id, ()))
-            completions[row.id] = Completion(**values)
+            completions[row.id] = completion_of(row._asdict(), row.body, results.get(row.id, ()))
     return completions
+
+
+def completion_of(
+    row: Mapping[str, Any], request: bytes | None, results: Iterable[Mapping[str, str]] = ()
+) -> Completion:
+    """Return the completion that `completion_row` was called with. request: packed."""
+    values: dict[str, Any] = {name: row[name] for name in _PLAIN}
+    values["raw"] = unpack(row["raw"])
+    if row["chunks"] is not None:
+        chunks = unpack_json(row["chunks"])
+        values["chunks"] = tuple(Chunk(at, text, kind) for at, text, kind in chunks)
+    if row["reasoning"] is not None:
+        values["reasoning"] = unpack(row["reasoning"])
+    if row["response"] is not None:
+        values["response"] = unpack_json(row["response"])
+    if request is not None:
+        values["request"] = unpack_json(request)
+    return Completion(**values, results=tuple(results))
 
 
 def keys_where(connection: sa.Connection, keys: Iterable[str], *conditions: Any) -> set[str]:

@@ -186,7 +186,9 @@ class Store(KeptReadings, RecordedExchanges):
         questions = questions_of(requests)
         for batch in batches(questions):
             with self._writing() as connection:
-                rows.keep_requests(connection, batch, lambda key: questions[key].to_dict())
+                rows.keep_requests(
+                    connection, batch, lambda key: rows.pack_json(questions[key].to_dict())
+                )
             self._kept.update(batch)
 
     def finish_run(
@@ -216,7 +218,9 @@ class Store(KeptReadings, RecordedExchanges):
         packed = [rows.completion_row(completion, run_id) for completion in batch]
         requests = {c.key: c.request for c in batch if c.request and c.key not in self._kept}
         with self._writing(batch, run_id) as connection:
-            rows.keep_requests(connection, requests, requests.__getitem__)
+            rows.keep_requests(
+                connection, requests, lambda key: rows.pack_json(dict(requests[key]))
+            )
             if packed and not any(completion.results for completion in batch):
                 connection.execute(rows.INSERT_COMPLETION, packed)
                 return
@@ -224,6 +228,18 @@ class Store(KeptReadings, RecordedExchanges):
             for completion, row in zip(batch, packed, strict=True):
                 row_id = connection.execute(rows.INSERT_COMPLETION, row).inserted_primary_key
                 rows.keep_results(connection, row_id[0] if row_id else 0, completion.results)
+
+    def record_rows(
+        self, packed: Sequence[Mapping[str, Any]], requests: Mapping[str, bytes]
+    ) -> None:
+        """Write completions that no run asked for and that are rows already (`completion_row`), in
+        one transaction. requests: packed, by key.
+        """
+        completions = (rows.completion_of(row, requests.get(row["key"])) for row in packed)
+        with self._writing(completions) as connection:
+            rows.keep_requests(connection, requests, requests.__getitem__)
+            if packed:
+                connection.execute(rows.INSERT_COMPLETION, packed)
 
     def save_unwritten(self, completions: Iterable[Completion]) -> None:
         """Save answers that `record_many` could not write in a recording elsewhere, which
@@ -537,7 +553,9 @@ class Store(KeptReadings, RecordedExchanges):
                     "floor": connection.execute(newest).scalar() or 0,
                 }
                 connection.execute(schema.runs.insert().values(**row, **values))
-            rows.keep_requests(connection, requests, requests.__getitem__)
+            rows.keep_requests(
+                connection, requests, lambda key: rows.pack_json(dict(requests[key]))
+            )
             if packed:
                 connection.execute(rows.INSERT_COMPLETION, packed)
             _insert_items(connection, run_id, items, known)
@@ -576,7 +594,7 @@ class Store(KeptReadings, RecordedExchanges):
 
     @contextmanager
     def _writing(
-        self, completions: Sequence[Completion] = (), run_id: str | None = None
+        self, completions: Iterable[Completion] = (), run_id: str | None = None
     ) -> Iterator[sa.Connection]:
         # completions, run_id: the rows to write, should the file be lost.
         self._check_file(completions, run_id)
@@ -610,12 +628,12 @@ class Store(KeptReadings, RecordedExchanges):
             yield connection
 
     def _check_file(
-        self, completions: Sequence[Completion] = (), run_id: str | None = None
+        self, completions: Iterable[Completion] = (), run_id: str | None = None
     ) -> None:
         # Everything that was recorded, and these completions, are saved in another file first.
         if self._anchor is None or not self._anchor.is_lost():
             return
-        path = self._anchor.path
+        path, completions = self._anchor.path, list(completions)
         with self._lock:
             try:
                 if self._rescue is None:

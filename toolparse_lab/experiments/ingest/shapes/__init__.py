@@ -1,6 +1,6 @@
 """Logs of other tools, known by their keys."""
 
-from .known import PLAIN, requests_by_id, shaped, shapes
+from .known import PLAIN, ShapeReader, requests_by_id, shapes, with_shapes
 from .shape import CONVERSATION, Log, Shape, ShapedRow
 
 __all__ = [
@@ -8,8 +8,9 @@ __all__ = [
     "PLAIN",
     "Log",
     "Shape",
+    "ShapeReader",
     "ShapedRow",
     "requests_by_id",
-    "shaped",
     "shapes",
+    "with_shapes",
 ]

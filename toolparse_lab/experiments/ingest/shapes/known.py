@@ -51,14 +51,14 @@ def shapes() -> dict[str, Shape]:
     return dict(_SHAPES)
 
 
-def shaped(rows: RowSource, log: Log, name: str | None = None) -> RowSource:
-    """Return a source whose rows of a known shape are `ShapedRow`s, one for each answer.
+def with_shapes(rows: RowSource, name: str | None = None) -> tuple[RowSource, bool]:
+    """Return the source, and True if its rows may have a shape, for a `ShapeReader`.
 
     name: of the shape that all rows have; None to know each by its keys. A table is of a shape if
     its first row is. Raises UnknownName for a shape that does not exist.
     """
     if name == PLAIN:
-        return rows
+        return rows, False
     if name is not None and name not in _SHAPES:
         raise UnknownName(
             "there is no such shape of a log",
@@ -66,31 +66,35 @@ def shaped(rows: RowSource, log: Log, name: str | None = None) -> RowSource:
             expected=", ".join((*_SHAPES, PLAIN)),
             hint=near(name, (*_SHAPES, PLAIN)) or "tp.shapes() says how each is known",
         )
-    forced = None if name is None else _SHAPES[name]
-    if rows.table and forced is None:
+    if rows.table and name is None:
         first = next(rows.rows, None)
         if first is None:
-            return rows
+            return rows, False
         rows = replace(rows, rows=chain([first], rows.rows))
         if not isinstance(first[1], Mapping) or _shape_of(_plain(rows, *first), None) is None:
-            return rows
-    all_rows = _Rows(rows, log, forced)
-    return replace(rows, rows=iter(all_rows), columns=None, table=False)
+            return rows, False
+    return rows, True
 
 
-class _Rows:
-    def __init__(self, rows: RowSource, log: Log, forced: Shape | None) -> None:
-        self._source, self._log, self._forced = rows, log, forced
-        self._last: Shape | None = None
+class ShapeReader:
+    """Makes `ShapedRow`s of rows that have a shape, one for each answer, and counts them in `log`.
+
+    source: of the rows, for errors. name: as for `with_shapes`. last: the name of the shape of the
+    row before, which is tried first.
+    """
+
+    def __init__(self, source: RowSource, log: Log, name: str | None = None) -> None:
+        self.log = log
+        self.last = ""
+        self._source, self._forced = source, None if name is None else _SHAPES[name]
         self._responses: set[type] = set()  # of clients' objects that have no shape
 
-    def __iter__(self) -> Iterator[tuple[int | None, Any]]:
-        for line, row in self._source.rows:
-            try:
-                for one in self._read(line, row):
-                    yield line, one
-            except BadCase as e:
-                yield line, e
+    def read(self, line: int | None, row: Any) -> Iterator[Any]:
+        """Yield the answers of a row, and the error of one that cannot be read."""
+        try:
+            yield from self._read(line, row)
+        except BadCase as e:
+            yield e
 
     def _read(self, line: int | None, row: Any) -> Iterator[Any]:
         if self._source.table and isinstance(row, Mapping):
@@ -118,7 +122,7 @@ class _Rows:
     def _shape_of(self, row: Row) -> Shape | None:
         if self._forced is not None:
             return self._forced if self._forced.knows(row) else None
-        return _shape_of(row, self._last)
+        return _shape_of(row, _SHAPES.get(self.last))
 
     def _dumped(self, row: Any) -> Row | None:
         # A client's own object of a span or a run, as its JSON.
@@ -131,12 +135,12 @@ class _Rows:
         return None
 
     def _answers(self, shape: Shape, line: int | None, row: Row) -> Iterator[ShapedRow]:
-        self._last = shape
-        self._log.line = line
+        self.last = shape.name
+        self.log.line = line
         try:
-            for cells in shape.read(row, self._log):
+            for cells in shape.read(row, self.log):
                 kept = {k: v for k, v in cells.items() if not is_missing(v)}
-                self._log.count(shape, kept)
+                self.log.count(shape, kept)
                 yield ShapedRow(shape, kept)
         except Damaged as e:
             raise self._source.bad(

@@ -66,7 +66,7 @@ class Log:
         self.name = name
         self.requests = requests or {}
         self.line: int | None = None
-        self.shapes: dict[str, Shape] = {}
+        self.shapes: dict[str, tuple[str, str]] = {}  # name -> its title and what it has lost
         self.answers: Counter[str] = Counter()  # by the name of their shape
         self.left_out: Counter[tuple[str, str]] = Counter()  # (what, why)
         self.conversations = False
@@ -78,11 +78,19 @@ class Log:
             return {}
         return {"shapes": dict(self.answers), "lost": self.losses()}
 
+    def add(self, later: Log) -> None:
+        """Add what was counted while later rows of the source were read."""
+        self.shapes |= later.shapes
+        self.answers += later.answers
+        self.left_out += later.left_out
+        self._without += later._without
+        self.conversations |= later.conversations
+
     def leave_out(self, what: str, why: str) -> None:
         self.left_out[what, why] += 1
 
     def count(self, shape: Shape, cells: Cells) -> None:
-        self.shapes[shape.name] = shape
+        self.shapes[shape.name] = shape.title, shape.lost
         self.answers[shape.name] += 1
         body = cells.get("request") or {}
         self._without["tools"] += not (cells.get("tools") or body.get("tools"))
@@ -95,7 +103,7 @@ class Log:
     def __str__(self) -> str:
         """Return shapes, answers and losses as a few lines, '' for a source of no known shape."""
         found = [
-            f"{n:,} answer{'' if n == 1 else 's'} of {name} ({self.shapes[name].title})"
+            f"{n:,} answer{'' if n == 1 else 's'} of {name} ({self.shapes[name][0]})"
             for name, n in self.answers.items()
         ]
         if not found:
@@ -106,7 +114,7 @@ class Log:
     def losses(self) -> list[str]:
         """Return what the answers of this source no longer have, a sentence each."""
         total = self.answers.total()
-        lost = [f"lost in {name}: {shape.lost}" for name, shape in self.shapes.items()]
+        lost = [f"lost in {name}: {what}" for name, (_, what) in self.shapes.items()]
         if n := self._without["tools"]:
             lost.append(f"no tools are in {n} of {total} answers: pass tools= or cases=")
         if n := self._without["question"]:

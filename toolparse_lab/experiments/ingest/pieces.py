@@ -1,0 +1,446 @@
+"""Pieces of a source, each read by this process, by another of a pool, or on a Dask cluster."""
+
+# How it works. A source is cut into pieces of some rows, as it has them: lines of JSONL are not
+# even read. A piece becomes answers that need only a key and the number of their trial to be rows
+# of the store. Whoever reads a piece does the same, and sends back the errors of the rows that it
+# cannot read in their places, and what it counted.
+#
+# Two things about a piece depend on the rows before it. The shape of the row before is tried first:
+# a piece that was read after another shape than there was is read again here. What several rows
+# say of one case or arm is put together by `build`, in the order of the rows.
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import chain, islice
+from typing import Any, NamedTuple, TypeAlias
+
+from ...core.errors import BadCase, BadOptions
+from ...core.toolspec import ToolSpec, tool_specs
+from ...evals.cases.case import Case
+from ...evals.cases.row_files import JsonLines, RowSource
+from ...evals.cases.rows import Others
+from ...evals.engines import available_processes, check_engine, results_of, travels
+from ...formats.registry import is_shipped
+from ...parser.foreign.protocol import any_protocol
+from ...runner.exchange.redaction import (
+    forms_of,
+    redact,
+    redact_exact,
+    redact_named,
+    redact_strings,
+    secrets_in,
+)
+from ...runner.exchange.types import Chunk, Completion
+from ...runner.store.rows import COMPLETION_ROW, completion_row, pack_json, unpack_json
+from ..arms import prompt_protocol
+from ..kept_readings import MANY, Workers
+from .answers import facts_of
+from .rows import Observed, RowReader
+from .shapes import Log, ShapeReader, with_shapes
+
+_ROWS = 1000  # in a piece: reading them takes a tenth of a second
+_CHARACTERS = 2 << 20  # from which on a piece has no further row
+
+Rows: TypeAlias = Sequence[tuple[int | None, Any]]
+Readings: TypeAlias = "list[list[Answer | BadCase]]"
+"""For each row its answers; the error comes last, where not all of it could be read."""
+
+
+class Answer(NamedTuple):
+    """One answer of a row, as much of it as does not depend on other rows.
+
+    case: without metadata. columns: the names of its members that the row says. told: the row's own
+    word for its protocol, None for that of the source. key_end: what of the answer is in its key,
+    as JSON. row: a pickled tuple of `COMPLETION_ROW`, whose key is not there yet. request: packed,
+    with the number of its trial, 0 where the row names none.
+    """
+
+    line: int | None
+    case: Case
+    metadata: dict[str, Any]
+    columns: frozenset[str]
+    model: str
+    native: bool
+    told: str | None
+    prompt_protocol: str
+    arm: str
+    tool_choice: Any
+    trial: int | None
+    error_kind: str | None
+    key_end: str
+    row: bytes
+    request: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What it takes to read rows of a source anywhere. See `Lab.ingest`.
+
+    source: without its rows. are_lines: the rows are lines of JSONL. shaped, shape: as for
+    `ShapeReader`. now: the time of answers that have none.
+    """
+
+    source: RowSource
+    are_lines: bool
+    shaped: bool
+    shape: str | None
+    tools: tuple[ToolSpec, ...]
+    columns: Mapping[str, str | None] | None
+    others: Others
+    model: str | None
+    protocol: Any
+    now: str
+
+    @classmethod
+    def of(
+        cls, rows: RowSource, are_lines: bool, shape: str | None, **options: Any
+    ) -> tuple[Setup, Iterator[tuple[int | None, Any]]]:
+        """Return the setup, and the rows as they are then read."""
+        shaped = False
+        # Whose columns are mapped has said what they are.
+        if shape is not None or not options["columns"]:
+            rows, shaped = with_shapes(rows, shape)
+        # By id: a copy of a shipped one, or of 'auto', would be taken for one of the caller's own.
+        protocol = any_protocol(options["protocol"])
+        is_ours = protocol.id == "auto" or is_shipped(protocol.id)
+        by_id = is_ours and any_protocol(protocol.id) is protocol
+        options |= {"protocol": protocol.id if by_id else protocol}
+        options |= {"tools": tool_specs(options["tools"])}
+        return cls(replace(rows, rows=iter(())), are_lines, shaped, shape, **options), rows.rows
+
+
+class PieceReader:
+    """Reads pieces of a source one after the other. Raises as `RowReader` does."""
+
+    def __init__(self, setup: Setup, requests: Mapping[str, Any] | None = None) -> None:
+        self.setup = setup
+        self.log = Log(setup.source.name, requests)
+        source = setup.source
+        if setup.shaped:
+            source = replace(source, columns=None, table=False)
+        self.rows = RowReader(
+            source,
+            tools=setup.tools,
+            columns=setup.columns,
+            others=setup.others,
+            model=setup.model,
+            protocol=setup.protocol,
+        )
+        self.shapes = ShapeReader(setup.source, self.log, setup.shape if setup.shaped else None)
+        self._cases: dict[str, Case] = {}
+        self._columns: dict[frozenset[str], frozenset[str]] = {}
+
+    def read(self, piece: Rows) -> Readings:
+        """Return what is in the rows of a piece."""
+        self._cases.clear()
+        readings: list[list[Observed | BadCase]] = []
+        for line, row in piece:
+            if self.setup.are_lines:
+                row = JsonLines.row_of(self.setup.source.name, line, row)
+            for one in self.shapes.read(line, row) if self.setup.shaped else (row,):
+                answers: list[Observed | BadCase] = []
+                try:
+                    answers += self.rows.read(line, one)
+                except BadCase as e:
+                    answers.append(e)
+                readings.append(answers)
+        # The environment is looked through for credentials once for all of them.
+        good = [x for answers in readings for x in answers if isinstance(x, Observed)]
+        bodies = redact_strings([[_request(x), _response(x)] for x in good])
+        made = map(self._answer, good, bodies)
+        return [
+            [x if isinstance(x, BadCase) else next(made) for x in answers] for answers in readings
+        ]
+
+    def _answer(self, observed: Observed, body: Sequence[Mapping[str, Any]]) -> Answer:
+        captured, (request, response) = observed.captured, body
+        raw = captured.raw
+        kind, message = observed.error or (None, None)
+        completion = Completion(
+            key="",
+            raw=raw,
+            status="ok" if kind is None else "error",
+            error_kind=kind,
+            error_message=message and redact(message, secrets_in(observed.request)),
+            finish_reason=captured.finish_reason,
+            chunks=tuple(Chunk(0.0, text, part) for part, text in captured.chunks),
+            reasoning=captured.reasoning,
+            endpoint_kind=observed.endpoint_kind,
+            fidelity=captured.fidelity,
+            stream=captured.stream,
+            cut=kind == "cut_stream",
+            system_fingerprint=captured.system_fingerprint,
+            created=observed.created or self.setup.now,
+            response=response or None,
+            **observed.numbers,
+        )
+        in_key = [
+            raw,
+            captured.reasoning,
+            observed.endpoint_kind,
+            observed.error,
+            captured.finish_reason,
+        ]
+        columns = observed.columns
+        return Answer(
+            observed.line,
+            self._shared(observed.case),
+            observed.case.metadata,
+            self._columns.setdefault(columns, columns),
+            observed.model,
+            observed.protocol is None,
+            observed.told,
+            prompt_protocol(observed.protocol),
+            observed.arm,
+            observed.tool_choice,
+            observed.trial,
+            kind,
+            json.dumps(in_key)[1:],
+            pickle.dumps(tuple(completion_row(completion, None).values())),
+            pack_json(request) if request else None,
+        )
+
+    def _shared(self, case: Case) -> Case:
+        # Rows of one case follow one another, and one that was sent need not be sent again.
+        before = self._cases.get(case.id)
+        if (
+            before is not None
+            and before.input == case.input
+            and before.tools == case.tools
+            and before.target == case.target
+        ):
+            return before
+        self._cases[case.id] = bare = replace(case, metadata={}) if case.metadata else case
+        return bare
+
+    # -- what was counted
+
+    def start_over(self, shape: str) -> None:
+        """Begin to count, as before a first row. shape: of the row before."""
+        self.log = self.shapes.log = Log(self.setup.source.name)
+        self.shapes.last = shape
+        self.rows.names.start_over()
+        self.rows.targets_in_words = 0
+
+    def add(self, done: Done) -> None:
+        """Add what was counted elsewhere while the next piece was read."""
+        self.log.add(done.log)
+        self.shapes.last = done.shape
+        self.rows.names.add(done.secrets, done.unseen)
+        self.rows.targets_in_words += done.targets_in_words
+
+
+def _response(observed: Observed) -> dict[str, Any]:
+    facts = {
+        **facts_of(observed.captured, unlifted=observed.unlifted),
+        "arguments_text": "lost" if observed.arguments_lost else None,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _request(observed: Observed) -> dict[str, Any]:
+    # Parameters with the name of a credential are removed here, credentials inside of strings
+    # afterwards.
+    body = observed.request
+    if body is None:
+        return {}
+    params = {k: v for k, v in body.items() if k not in ("model", "messages", "tools")}
+    request = {
+        "model": {"name": body.get("model") or observed.model},
+        "model_alias": observed.model,
+        "messages": body.get("messages") or [],
+        "params": redact_named(params),
+        "trial": observed.trial or 0,
+    }
+    if body.get("tools"):
+        request["tools"] = body["tools"]
+    # A log that names its keys may have them in its texts as well.
+    secrets = secrets_in(params)
+    redacted: dict[str, Any] = redact_strings(request, secrets) if secrets else request
+    return redacted
+
+
+# by whom
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A piece for another process. A cluster writes the work that failed to its log, so nothing of
+    a log is shown.
+    """
+
+    setup: bytes = field(repr=False)
+    rows: bytes | None = field(repr=False)
+    shape: str
+
+
+class Done(NamedTuple):
+    """What came of a piece, and what was counted. shape: of its last row that has one."""
+
+    readings: Readings
+    shape: str
+    log: Log
+    secrets: dict[str, int]
+    unseen: list[str]
+    targets_in_words: int
+
+
+def read_pieces(
+    reader: PieceReader, rows: Iterator[tuple[int | None, Any]], workers: Workers
+) -> Generator[Readings]:
+    """Yield what is in the pieces of a source, in their order.
+
+    reader: has counted all of them at the end. Raises the errors of the source and of
+    `results_of`.
+    """
+    check_engine(workers.engine or "processes", workers.workers, workers.client)
+    pieces = _Pieces(rows)
+    ahead: Iterator[Rows] = iter(())
+    engine = workers.engine
+    if engine is None:
+        engine = "serial"
+        if available_processes() > 1 and not reader.log.requests and travels(reader.setup):
+            first = list(islice(pieces, MANY // _ROWS))
+            ahead = iter(first)
+            engine = "processes" if len(first) == MANY // _ROWS else "serial"
+            del first
+    elif engine != "serial" and reader.log.requests:
+        raise BadOptions(
+            "a batch is read with its requests by one process",
+            got=engine,
+            expected="serial",
+            hint="leave out engine, or requests",
+        )
+    elif engine != "serial" and not travels(reader.setup):
+        raise BadOptions(
+            "the protocol cannot be sent to another process",
+            got=reader.setup.protocol,
+            hint="put it into a module that can be imported, or say engine='serial'",
+        )
+    all_pieces = chain(ahead, pieces)
+    if engine == "serial":
+        yield from map(reader.read, all_pieces)
+    else:
+        # The first one shows the shape that the others are likely to have.
+        yield from map(reader.read, islice(all_pieces, 1))
+        yield from _read_elsewhere(reader, all_pieces, replace(workers, engine=engine))
+    if pieces.failure is not None:
+        raise pieces.failure
+
+
+def _read_elsewhere(
+    reader: PieceReader, pieces: Iterator[Rows], workers: Workers
+) -> Iterator[Readings]:
+    setup = pickle.dumps(reader.setup)
+    sent: deque[tuple[Rows, str]] = deque()
+
+    def works() -> Iterator[Work]:
+        for piece in pieces:
+            sent.append((piece, reader.shapes.last))
+            yield Work(setup, _packed(piece, reader.setup.are_lines), reader.shapes.last)
+
+    results = results_of(
+        read_piece, works(), workers.engine or "processes", workers.workers, workers.client
+    )
+    with closing(results):
+        for done in results:
+            piece, shape = sent.popleft()
+            if done is None or shape != reader.shapes.last:
+                yield reader.read(piece)
+                continue
+            reader.add(done)
+            # A process of this machine has this one's environment, a worker of a cluster its own.
+            must_look = workers.engine == "dask" and forms_of(())
+            yield [list(map(_redacted, x)) for x in done.readings] if must_look else done.readings
+
+
+def read_piece(work: Work) -> Done | None:
+    """Read a piece in a process that has nothing but the work."""
+    if work.rows is None:
+        return None
+    reader = _reader_of(work.setup)
+    reader.start_over(work.shape)
+    readings = reader.read(unpickled(work.rows))
+    names = reader.rows.names
+    return Done(
+        readings,
+        reader.shapes.last,
+        reader.log,
+        {column: n for column, n in names.secrets.items() if n},
+        names.unseen,
+        reader.rows.targets_in_words,
+    )
+
+
+@lru_cache(maxsize=1)
+def _reader_of(setup: bytes) -> PieceReader:
+    # What it remembers of tools and columns serves the next piece.
+    return PieceReader(unpickled(setup))
+
+
+def _packed(piece: Rows, are_lines: bool) -> bytes | None:
+    # None for rows that no other process can be given.
+    try:
+        packed = pickle.dumps(piece)
+    except (pickle.PicklingError, AttributeError, TypeError, RecursionError):
+        return None
+    return packed if are_lines or b"__main__" not in packed else None
+
+
+def unpickled(own: bytes) -> Any:
+    """Return what a process of this program has pickled."""
+    return pickle.loads(own)  # noqa: S301
+
+
+def _redacted(answer: Answer | BadCase) -> Answer | BadCase:
+    if isinstance(answer, BadCase):
+        return answer
+    row = dict(zip(COMPLETION_ROW, unpickled(answer.row), strict=True))
+    row["error_message"] = row["error_message"] and redact_exact(row["error_message"])
+    row["response"] = row["response"] and _redacted_body(row["response"])
+    request = answer.request and _redacted_body(answer.request)
+    return answer._replace(row=pickle.dumps(tuple(row.values())), request=request)
+
+
+def _redacted_body(body: bytes) -> bytes:
+    value = unpack_json(body)
+    clean = redact_strings(value)
+    return body if clean is value else pack_json(clean)
+
+
+class _Pieces(Iterator[Rows]):
+    # failure: what ended the source before its end. The rows before it are read first.
+    def __init__(self, rows: Iterable[tuple[int | None, Any]]) -> None:
+        self._rows = iter(rows)
+        self.failure: Exception | None = None
+
+    def __next__(self) -> Rows:
+        piece: list[tuple[int | None, Any]] = []
+        size = 0
+        try:
+            for numbered in self._rows:
+                piece.append(numbered)
+                size += _size(numbered[1])
+                if len(piece) == _ROWS or size >= _CHARACTERS:
+                    break
+        except Exception as e:  # raised again at the end
+            self.failure = e
+            self._rows = iter(())
+        if not piece:
+            raise StopIteration
+        return piece
+
+
+def _size(row: Any) -> int:
+    if isinstance(row, str):
+        return len(row)
+    if isinstance(row, Mapping):
+        return sum(len(cell) for cell in row.values() if isinstance(cell, str))
+    return 0
