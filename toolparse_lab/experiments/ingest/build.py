@@ -11,14 +11,15 @@ read twice is one answer, and a second ingestion of a log records nothing new.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import pickle
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,6 +51,8 @@ _VERSION = 1  # of the keys; another one makes old rows new answers
 _BATCH = 500  # answers in one transaction, and at a time in memory as objects
 _IN_MEMORY = 16 << 20  # bytes of answers that wait for the last row, before they go to a file
 _PER_STEP = 2000  # rows from one word of progress to the next
+_RAW = COMPLETION_ROW[1:].index("raw")  # of an answer's row, whose key is not there yet
+_STATUS, _ERROR_KIND = map(COMPLETION_ROW.index, ("status", "error_kind"))
 MAX_PACKED_ROWS = 100_000
 """Rows that are read of a packed file if nobody says how many: a small one can hold any number."""
 
@@ -171,8 +174,10 @@ def _read_rows(
     count = 0
     with ExitStack() as stack:
         bar: Progress | None = None
+        settle = stack.enter_context(_settling())
         pieces = stack.enter_context(closing(read_pieces(reader, numbered, workers)))
         for readings in pieces:
+            settle()
             for answers in readings:
                 try:
                     for answer in answers:
@@ -202,6 +207,19 @@ def _read_rows(
         raise rows.bad(
             "there are no answers in it", got=reason, expected="at least one row that can be read"
         )
+
+
+@contextmanager
+def _settling() -> Iterator[Callable[[], None]]:
+    # What is read stays to the end, and the collector would look at all of it again and again. Each
+    # call takes what is there out of its sight. Whoever has done so before does not want it back.
+    if gc.get_freeze_count():
+        yield lambda: None
+        return
+    try:
+        yield gc.freeze
+    finally:
+        gc.unfreeze()
 
 
 class _Building:
@@ -251,7 +269,7 @@ class _Building:
                     f"trial {trial} of case {case.id!r} with this model and arm is there already, "
                     "with another answer",
                     answer.line,
-                    got=unpack(_row(answer)["raw"])[:120],
+                    got=unpack(unpickled(answer.row)[_RAW])[:120],
                     hint="leave the column trial out to have repeated answers counted, or name "
                     "what differs in arm",
                 )
@@ -310,15 +328,11 @@ class _Building:
         stored: set[str] = set()
         if not self._store.ends_with(self._newest):
             stored = self._store.done_keys(key for key, _, _ in packed)
-        new = []
-        for key, row, _ in packed:
-            if key not in stored:
-                new.append(dict(zip(COMPLETION_ROW, unpickled(row), strict=True)))
-                new[-1]["key"] = key
+        new = [(key, *unpickled(row)) for key, row, _ in packed if key not in stored]
         requests = {key: body for key, _, body in packed if body and key not in stored}
         self._store.record_rows(new, requests)
         self._newest += len(new)
-        failed = Counter(row["error_kind"] for row in new if row["status"] != "ok")
+        failed = Counter(row[_ERROR_KIND] for row in new if row[_STATUS] != "ok")
         self.summary.planned += len(stored) + len(new)
         self.summary.cached += len(stored)
         self.summary.failures.update(failed)
@@ -377,11 +391,9 @@ class _Building:
         if answer.metadata != before.metadata:
             # What differs between the rows of a case belongs to the rows, and is left out. A name
             # that only one of them has does not vary: rows need not repeat all that is the same.
-            self._varying.update(
-                name
-                for name, value in answer.metadata.items()
-                if before.metadata.get(name, value) != value
-            )
+            for name, value in answer.metadata.items():
+                if before.metadata.get(name, value) != value:
+                    self._varying[name] += 1
             if list(answer.metadata) != list(before.metadata):
                 changes["metadata"] = {**answer.metadata, **before.metadata}
         return replace(before, **changes) if changes else before
@@ -444,10 +456,6 @@ class _Building:
         )
 
 
-def _row(answer: Answer) -> dict[str, Any]:
-    return dict(zip(COMPLETION_ROW, unpickled(answer.row), strict=True))
-
-
 def _request(answer: Answer, trial: int) -> bytes | None:
     if answer.request is None or trial == (answer.trial or 0):
         return answer.request
@@ -457,17 +465,13 @@ def _request(answer: Answer, trial: int) -> bytes | None:
 def _key(answer: Answer, case_id: str, arm: Arm, trial: int) -> str:
     # The same for the same answer to the same case, whenever and wherever it is read in again.
     # Equal answers of two trials are two answers.
-    subject = [
-        "ingested",
-        _VERSION,
-        case_id,
-        answer.model,
-        arm.name,
-        arm.prompt_protocol,
-        arm.levels["tool_choice"],
-        trial,
-    ]
-    return hashlib.sha256(f"{json.dumps(subject)[:-1]}, {answer.key_end}".encode()).hexdigest()
+    choice = arm.levels["tool_choice"]
+    subject = (case_id, answer.model, arm.name, arm.prompt_protocol, choice, trial)
+    text = f'["ingested", {_VERSION}, {_write(subject)[1:-1]}, {answer.key_end}'
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+_write = json.JSONEncoder().encode
 
 
 def _record_run(store: Store, plan: Plan, summary: Summary, log: Log) -> str:
@@ -475,7 +479,7 @@ def _record_run(store: Store, plan: Plan, summary: Summary, log: Log) -> str:
     # source does not. A run that is there already is only finished again.
     digest = hashlib.sha256()
     for item in plan.items:
-        digest.update(f"{item.key}\n{json.dumps([item.case_id, item.model])}\n".encode())
+        digest.update(f"{item.key}\n{_write([item.case_id, item.model])}\n".encode())
     for case in plan.cases:
         members = [case.id, case.input, tools_digest(case.tools), case.target, case.metadata]
         digest.update(write_canonical(members).encode("utf-8", "surrogatepass"))

@@ -58,8 +58,8 @@ class Answer(NamedTuple):
 
     case: without metadata. columns: the names of its members that the row says. told: the row's own
     word for its protocol, None for that of the source. key_end: what of the answer is in its key,
-    as JSON. row: a pickled tuple of `COMPLETION_ROW`, whose key is not there yet. request: packed,
-    with the number of its trial, 0 where the row names none.
+    as JSON. row: a pickled tuple of `COMPLETION_ROW` after the key. request: packed, with the
+    number of its trial, 0 where the row names none.
     """
 
     line: int | None
@@ -203,7 +203,7 @@ class PieceReader:
             observed.trial,
             kind,
             json.dumps(in_key)[1:],
-            pickle.dumps(tuple(completion_row(completion, None).values())),
+            pickle.dumps(tuple(completion_row(completion, None).values())[1:]),
             pack_json(request) if request else None,
         )
 
@@ -402,7 +402,7 @@ def unpickled(own: bytes) -> Any:
 def _redacted(answer: Answer | BadCase) -> Answer | BadCase:
     if isinstance(answer, BadCase):
         return answer
-    row = dict(zip(COMPLETION_ROW, unpickled(answer.row), strict=True))
+    row = dict(zip(COMPLETION_ROW[1:], unpickled(answer.row), strict=True))
     row["error_message"] = row["error_message"] and redact_exact(row["error_message"])
     row["response"] = row["response"] and _redacted_body(row["response"])
     request = answer.request and _redacted_body(answer.request)

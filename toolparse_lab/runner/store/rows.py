@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -97,26 +97,44 @@ def completion_row(c: Completion, run_id: str | None) -> dict[str, Any]:
     return row
 
 
-def item_rows(run_id: str, items: Iterable[PlanItem], start: int = 0) -> Iterator[dict[str, Any]]:
+ITEM_ROW = ("run_id", "position", "case_id", "model", "trial", "arm", "key")
+"""The names of what `item_rows` yields, in order."""
+
+
+def item_rows(
+    run_id: str, items: Iterable[PlanItem], start: int = 0
+) -> Iterator[tuple[str, int, str | None, str | None, int, str, str]]:
     """Yield the rows of a plan's items, numbered from `start` in their order."""
+    # The items of an arm mostly share its levels, which are then written once.
+    arm, text = None, ""
     for n, item in enumerate(items, start):
-        yield {
-            "run_id": run_id,
-            "position": n,
-            "case_id": plain_text(item.case_id),
-            "model": plain_text(item.model),
-            "trial": item.trial,
-            "arm": json.dumps(dict(item.arm), ensure_ascii=True, separators=(",", ":")),
-            "key": item.key,
-        }
+        if item.arm is not arm:
+            arm = item.arm
+            text = json.dumps(dict(arm), ensure_ascii=True, separators=(",", ":"))
+        case_id, model = plain_text(item.case_id), plain_text(item.model)
+        yield run_id, n, case_id, model, item.trial, text, item.key
 
 
 def items_digest(items: Iterable[PlanItem]) -> str:
     """Return the identity of a plan's items in their order, as hexadecimal sha256."""
     digest = hashlib.sha256()
+    write = json.JSONEncoder().encode
     for row in item_rows("", items):
-        digest.update(json.dumps(list(row.values())).encode("ascii"))
+        digest.update(write(row).encode("ascii"))
     return digest.hexdigest()
+
+
+def insert_rows(
+    connection: sa.Connection, table: sa.Table, names: Sequence[str], rows: list[Any]
+) -> None:
+    """Write rows, tuples of the columns of these names."""
+    if connection.dialect.name != "sqlite":
+        connection.execute(table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
+    elif rows:
+        # SQLite takes these values as they are; to look at each of them takes as long as to write.
+        places = ", ".join("?" * len(names))
+        statement = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({places})"  # noqa: S608
+        connection.exec_driver_sql(statement, rows)
 
 
 def keep_requests(

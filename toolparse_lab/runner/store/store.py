@@ -229,17 +229,17 @@ class Store(KeptReadings, RecordedExchanges):
                 row_id = connection.execute(rows.INSERT_COMPLETION, row).inserted_primary_key
                 rows.keep_results(connection, row_id[0] if row_id else 0, completion.results)
 
-    def record_rows(
-        self, packed: Sequence[Mapping[str, Any]], requests: Mapping[str, bytes]
-    ) -> None:
-        """Write completions that no run asked for and that are rows already (`completion_row`), in
-        one transaction. requests: packed, by key.
+    def record_rows(self, packed: list[tuple[Any, ...]], requests: Mapping[str, bytes]) -> None:
+        """Write completions that no run asked for and that are rows already, in one transaction.
+
+        packed: of `COMPLETION_ROW`. requests: packed, by key.
         """
-        completions = (rows.completion_of(row, requests.get(row["key"])) for row in packed)
+        named = (dict(zip(rows.COMPLETION_ROW, row, strict=True)) for row in packed)
+        completions = (rows.completion_of(row, requests.get(row["key"])) for row in named)
         with self._writing(completions) as connection:
             rows.keep_requests(connection, requests, requests.__getitem__)
             if packed:
-                connection.execute(rows.INSERT_COMPLETION, packed)
+                rows.insert_rows(connection, schema.completions, rows.COMPLETION_ROW, packed)
 
     def save_unwritten(self, completions: Iterable[Completion]) -> None:
         """Save answers that `record_many` could not write in a recording elsewhere, which
@@ -664,7 +664,7 @@ def _insert_items(
     connection: sa.Connection, run_id: str, items: Iterable[PlanItem], start: int = 0
 ) -> None:
     for batch in batches(rows.item_rows(run_id, items, start)):
-        connection.execute(schema.items.insert(), batch)
+        rows.insert_rows(connection, schema.items, rows.ITEM_ROW, batch)
 
 
 def _without_credentials(plan: Mapping[str, Any]) -> Any:
