@@ -18,7 +18,7 @@ import pickle
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -97,6 +97,8 @@ def ingest(
     are_lines = isinstance(rows.rows, JsonLines)
     if isinstance(rows.rows, JsonLines):
         rows = replace(rows, rows=rows.rows.texts)
+    # A file is closed at once where an error or Ctrl-C ends it.
+    ended = closing(rows.rows) if isinstance(rows.rows, Generator) else nullcontext()
     rows = _at_most(rows, source, max_rows)
     setup, numbered = Setup.of(
         rows,
@@ -110,7 +112,7 @@ def ingest(
         now=datetime.now(UTC).isoformat(timespec="milliseconds"),
     )
     reader = PieceReader(setup, {} if requests is None else requests_by_id(requests))
-    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as aside:
+    with ended, tempfile.SpooledTemporaryFile(_IN_MEMORY) as aside:
         known = None if cases is None else load_cases(cases)
         building = _Building(store, known, aside, reader)
         bad = BadRows(setup.source, errors)

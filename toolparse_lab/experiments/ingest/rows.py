@@ -7,6 +7,7 @@ client.
 from __future__ import annotations
 
 import hashlib
+import marshal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -103,7 +104,7 @@ class RowReader:
         self.targets_in_words = 0
         """Rows whose target is no JSON: it is metadata then, and they are not graded."""
         # A log says the same few tools and protocols in every row, so each is read once.
-        self._tools_by_text: dict[str, Any] = {}
+        self._known_tools: dict[str | bytes, Any] = {}
         self._protocols: dict[str, AnyProtocol | None] = {}
 
     def read(self, line: int | None, row: Any) -> Iterator[Observed]:
@@ -277,8 +278,8 @@ class RowReader:
 
     def _tools(self, place: Place, x: Any) -> Any:
         # x: definitions, one alone, or their JSON text. Equal cells are read once.
-        text = x if isinstance(x, str) else repr(x)
-        tools = self._tools_by_text.get(text)
+        identity = x if isinstance(x, str) else _identity_of(x)
+        tools = self._known_tools.get(identity)
         if tools is not None:
             return tools
         try:
@@ -286,7 +287,9 @@ class RowReader:
             tools = tool_specs(listed(read_strict(value) if isinstance(value, str) else value))
         except (ValueError, RecursionError) as e:
             raise place.bad(
-                "the tools cannot be read: not JSON", "tools", got=f"{text[:80]} ({e})"
+                "the tools cannot be read: not JSON",
+                "tools",
+                got=f"{(x if isinstance(x, str) else repr(x))[:80]} ({e})",
             ) from None
         except BadToolSpec as e:
             raise place.bad(
@@ -296,8 +299,8 @@ class RowReader:
                 expected=e.expected,
                 hint=e.hint,
             ) from None
-        if len(self._tools_by_text) < _REMEMBERED:
-            self._tools_by_text[text] = tools
+        if len(self._known_tools) < _REMEMBERED:
+            self._known_tools[identity] = tools
         return tools
 
     def _protocol(self, place: Place, name: Any, captured: Captured) -> AnyProtocol | None:
@@ -314,6 +317,13 @@ class RowReader:
                     e.message, "prompt_protocol", got=name, expected=e.expected, hint=e.hint
                 ) from e
         return self._protocols[name]
+
+
+def _identity_of(x: Any) -> str | bytes:
+    try:
+        return marshal.dumps(x, 2)  # equal bytes are equal values
+    except ValueError:  # what is not plain JSON
+        return repr(x)
 
 
 def _error_of_stream(cells: Mapping[str, Any], captured: Captured) -> tuple[str, str] | None:

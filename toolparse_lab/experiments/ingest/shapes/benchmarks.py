@@ -38,6 +38,10 @@ def _is_inspect(row: Row) -> bool:
 
 @shape(
     "inspect",
+    (
+        "samples",
+        "events",
+    ),
     "inspect_ai logs (.eval, .json) and their samples",
     {
         "response": "events[model].call.response, output.choices",
@@ -116,6 +120,10 @@ def _attached(x: Any, attachments: Row) -> Any:
 
 @shape(
     "promptfoo",
+    (
+        "results",
+        "response",
+    ),
     "promptfoo results",
     {
         "response": "results.results.response.output",
@@ -199,6 +207,10 @@ def _is_calls(x: Any) -> bool:
 
 @shape(
     "tau2",
+    (
+        "simulations",
+        "task_id",
+    ),
     "tau2-bench simulations",
     {
         "response": "simulations.messages[assistant]",
@@ -243,6 +255,7 @@ def tau2(row: Row, log: Log) -> Iterator[Cells]:
 
 @shape(
     "k2vv",
+    ("data_index",),
     "results of K2 Vendor Verifier",
     {
         "response": "response",
@@ -281,6 +294,7 @@ def _is_bfcl(row: Row) -> bool:
 
 @shape(
     "bfcl",
+    ("result",),
     "results of BFCL, as text or as calls",
     {
         "response": "result",

@@ -11,6 +11,7 @@ from .shape import Cells, Damaged, Log, Row, shape
 
 @shape(
     "sharegpt",
+    ("conversations",),
     "conversations as ShareGPT has them",
     {"output": "conversations[gpt]", "messages": "conversations before it", "tools": "tools"},
     "model and time",
@@ -53,6 +54,7 @@ def _is_conversation(row: Row) -> bool:
 
 @shape(
     "messages",
+    ("messages",),
     "conversations as messages, as training data have them",
     {"output": "messages[assistant]", "messages": "messages before it", "tools": "tools"},
     "model and time",

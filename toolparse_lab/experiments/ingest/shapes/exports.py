@@ -33,6 +33,7 @@ from .shape import Cells, Damaged, Log, Row, shape
 
 @shape(
     "litellm",
+    ("call_type",),
     "litellm's standard log and the spend logs of its proxy",
     {
         "response": "response",
@@ -88,6 +89,7 @@ _OF_LANGFUSE = frozenset((
 
 @shape(
     "langfuse",
+    ("type",),
     "Langfuse observations",
     {
         "response": "output",
@@ -155,6 +157,7 @@ def langfuse(row: Row, log: Log) -> Iterator[Cells]:
 
 @shape(
     "langsmith",
+    ("run_type",),
     "LangSmith runs",
     {
         "response": "outputs.generations",
@@ -266,6 +269,7 @@ def _langchain_asked(x: Any) -> Cells:
 
 @shape(
     "weave",
+    ("op_name",),
     "Weave calls",
     {
         "response": "output",
@@ -300,6 +304,7 @@ def weave(row: Row, log: Log) -> Iterator[Cells]:
 
 @shape(
     "batch",
+    ("custom_id",),
     "results of a batch: OpenAI's, and Anthropic's",
     {
         "response": "response.body, result.message",
@@ -327,6 +332,7 @@ def batch(row: Row, log: Log) -> Iterator[Cells]:
 
 @shape(
     "responses",
+    ("object",),
     "objects of OpenAI's Responses API",
     {"response": "output", "tools": "tools", "model": "model", "created": "created_at"},
     "what was asked",

@@ -8,7 +8,8 @@ training data.
 # for each answer in it, and is read like every other from there on. A shape is a predicate on the
 # row's keys and a reader of a few lines, found in the order of `_IN_ORDER`: what holds others, such
 # as a file of spans, comes first, and what has few keys of its own last. The shape of the row
-# before is tried first. Rows of no shape go on as they came.
+# before is tried first. Rows of no shape go on as they came; most logs have no other, so it is
+# remembered which shapes need to be asked about a row of these names.
 #
 # Readers ask for members by `at`, which never fails, and raise `Damaged` where a key that should
 # hold the answer holds something else: a row of a shape that is damaged is refused with its line,
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -165,7 +167,9 @@ _WRAPPERS = ("data", "observations", "runs", "spans", "calls", "rows", "results"
 
 def _inside(row: Row) -> list[Row] | None:
     for name in _WRAPPERS:
-        inner = row.get(name)
+        if name not in row:
+            continue
+        inner = row[name]
         items = [x for x in inner if isinstance(x, Mapping)] if isinstance(inner, list) else []
         if any(_shape_of(x, None) for x in items[:20]):
             return items
@@ -175,4 +179,21 @@ def _inside(row: Row) -> list[Row] | None:
 def _shape_of(row: Row, last: Shape | None) -> Shape | None:
     if last is not None and last.knows(row):
         return last
-    return next((shape for shape in _SHAPES.values() if shape.knows(row)), None)
+    for shape in _possible(tuple(row)):
+        if shape.knows(row):
+            return shape
+    return None
+
+
+@lru_cache(1000)
+def _possible(names: tuple[Any, ...]) -> tuple[Shape, ...]:
+    words = [str(name) for name in names]
+    return tuple(
+        shape
+        for shape in _IN_ORDER
+        if any(
+            word.startswith(need) if need.endswith(".") else word == need
+            for need in shape.needs
+            for word in words
+        )
+    )

@@ -24,6 +24,7 @@ class Shape:
 
     Attributes:
         name: as `shape=` takes it.
+        needs: names of which each row has one, or one that begins with it where it ends with a dot.
         title: what writes it.
         keys: the columns that are read of it -> where each stands.
         lost: what such a log no longer has.
@@ -35,6 +36,7 @@ class Shape:
     """
 
     name: str
+    needs: tuple[str, ...] = field(repr=False)
     title: str
     keys: Mapping[str, str]
     lost: str
@@ -139,7 +141,12 @@ class Damaged(Exception):
 
 
 def shape(
-    name: str, title: str, keys: Mapping[str, str], lost: str, knows: Callable[[Row], bool]
+    name: str,
+    needs: tuple[str, ...],
+    title: str,
+    keys: Mapping[str, str],
+    lost: str,
+    knows: Callable[[Row], bool],
 ) -> Callable[[Reader], Shape]:
     """Make a shape of the function that reads its rows. See `Shape` for the rest."""
-    return lambda read: Shape(name, title, keys, lost, knows, read)
+    return lambda read: Shape(name, needs, title, keys, lost, knows, read)

@@ -42,6 +42,10 @@ _OTLP_LISTS = (
 
 @shape(
     "otlp",
+    (
+        "resourceSpans",
+        "resourceLogs",
+    ),
     "OTLP as JSON: spans or log records",
     {**_GENAI_KEYS, "response": "resourceSpans.scopeSpans.spans.attributes"},
     "as of the convention inside: otel, or openinference",
@@ -78,6 +82,7 @@ def _is_span(row: Row, roots: tuple[str, ...]) -> bool:
 
 @shape(
     "openinference",
+    ("attributes", "llm.", "openinference.", "attributes.llm.", "attributes.openinference.",),
     "OpenInference spans: Phoenix, Arize, and their frames",
     {
         "response": "llm.output_messages, output.value",
@@ -161,6 +166,12 @@ def _openinference_message(x: Any) -> Message:
 
 @shape(
     "otel",
+    (
+        "attributes",
+        "gen_ai.",
+        "attributes.gen_ai.",
+        "traceloop.",
+    ),
     "OpenTelemetry's gen_ai spans and events",
     _GENAI_KEYS,
     "wire text and chunks, cost; contents and tools where the instrumentation was not told to "
