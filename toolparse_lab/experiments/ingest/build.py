@@ -48,7 +48,7 @@ from .shapes import CONVERSATION, Log, requests_by_id
 from .sources import answers_of
 
 _VERSION = 1  # of the keys; another one makes old rows new answers
-_BATCH = 500  # answers in one transaction, and at a time in memory as objects
+_BATCH = 1000  # answers in one transaction, and at a time in memory as objects
 _IN_MEMORY = 16 << 20  # bytes of answers that wait for the last row, before they go to a file
 _PER_STEP = 2000  # rows from one word of progress to the next
 _RAW = COMPLETION_ROW[1:].index("raw")  # of an answer's row, whose key is not there yet
@@ -186,13 +186,12 @@ def _read_rows(
                         building.add(answer)
                 except BadCase as e:
                     bad.add(e)
-            before, count = count, count + len(readings)
-            # Most logs are read before anybody wonders, so the bar comes late.
-            if count >= _PER_STEP:
-                if bar is None:
-                    bar = stack.enter_context(Progress(None, show=workers.progress, unit="row"))
-                    before = 0
-                bar.advance(count - before)
+                # Most logs are read before anybody wonders, so the bar comes late.
+                count += 1
+                if count % _PER_STEP == 0:
+                    show = workers.progress
+                    bar = bar or stack.enter_context(Progress(None, show=show, unit="row"))
+                    bar.advance(_PER_STEP)
         building.flush()
     bad.end(count)
     # Only after all rows can it be said that none has a column.
@@ -238,6 +237,7 @@ class _Building:
         self._reader = reader
         self._source = reader.rows.source
         self._newest = store.newest_row()  # that is not of others who record at the same time
+        self._was_empty = store.ends_with(0)
         self._protocols: dict[str | None, Any] = {None: reader.rows.protocol}
         # Cases that the caller gave, by id, and the id by an input that only one of them has.
         self._known = None if cases is None else {case.id: case for case in cases}
@@ -289,13 +289,12 @@ class _Building:
     def flush(self) -> None:
         # The waiting answers that the store does not have go aside, at every batch and after the
         # last row.
-        stored: set[str] = set()
-        if not self._store.ends_with(0):
-            stored = self._store.done_keys(self._waiting)
+        stored = set() if self._was_empty else self._store.done_keys(self._waiting)
         new = []
         for key, (answer, trial) in self._waiting.items():
             # A failure is not done, but it is there; it is not recorded a second time.
-            if key not in stored and answer.error_kind and self._store.get(key) is not None:
+            failed = answer.error_kind and not self._was_empty and key not in stored
+            if failed and self._store.get(key) is not None:
                 stored.add(key)
             if key not in stored:
                 new.append((key, answer.row, _request(answer, trial)))
