@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     ),
     Option(
         "--engine ENGINE",
-        "processes, serial or dask (default: processes from 20,000 rows on)",
+        "processes, serial or dask (default: processes from 50,000 rows on)",
     ),
     Option("--workers N", "processes (default: one a core)"),
     Option("--client ADDRESS", "the scheduler of a Dask cluster"),

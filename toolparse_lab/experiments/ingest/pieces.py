@@ -40,12 +40,14 @@ from ...runner.exchange.redaction import (
 from ...runner.exchange.types import Chunk, Completion
 from ...runner.store.rows import COMPLETION_ROW, completion_row, pack_json, unpack_json
 from ..arms import prompt_protocol
-from ..kept_readings import MANY, Workers
+from ..kept_readings import Workers
 from .answers import facts_of
 from .rows import Observed, RowReader
 from .shapes import Log, ShapeReader, with_shapes
 
 _ROWS = 1000  # in a piece: reading them takes a tenth of a second
+MANY = 50_000
+"""Rows from which on all cores read them: others have begun before one is through with fewer."""
 _CHARACTERS = 2 << 20  # from which on a piece has no further row
 
 Rows: TypeAlias = Sequence[tuple[int | None, Any]]
@@ -302,15 +304,13 @@ def read_pieces(
     """
     check_engine(workers.engine or "processes", workers.workers, workers.client)
     pieces = _Pieces(rows)
-    ahead: Iterator[Rows] = iter(())
+    ahead: deque[Rows] = deque()
     engine = workers.engine
     if engine is None:
         engine = "serial"
         if available_processes() > 1 and not reader.log.requests and travels(reader.setup):
-            first = list(islice(pieces, MANY // _ROWS))
-            ahead = iter(first)
-            engine = "processes" if len(first) == MANY // _ROWS else "serial"
-            del first
+            ahead += islice(pieces, MANY // _ROWS)
+            engine = "processes" if len(ahead) == MANY // _ROWS else "serial"
     elif engine != "serial" and reader.log.requests:
         raise BadOptions(
             "a batch is read with its requests by one process",
@@ -324,7 +324,7 @@ def read_pieces(
             got=reader.setup.protocol,
             hint="put it into a module that can be imported, or say engine='serial'",
         )
-    all_pieces = chain(ahead, pieces)
+    all_pieces = chain(_taken_from(ahead), pieces)
     if engine == "serial":
         yield from map(reader.read, all_pieces)
     else:
@@ -436,6 +436,11 @@ class _Pieces(Iterator[Rows]):
         if not piece:
             raise StopIteration
         return piece
+
+
+def _taken_from(pieces: deque[Rows]) -> Iterator[Rows]:
+    while pieces:
+        yield pieces.popleft()
 
 
 def _size(row: Any) -> int:
