@@ -6,7 +6,7 @@
 VENV ?= .venv
 # One more than there are cores, because some tests wait for servers.
 JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); echo $$((n < 8 ? n + 1 : 8)))
-# Of them, for the tests in a browser, which run beside the others.
+# More, for the tests in a browser, which run beside the others and wait for it.
 BROWSER_JOBS ?= $(shell echo $$(($(JOBS) < 3 ? 1 : $(JOBS) / 3)))
 # Tests start many interpreters: without bytecode each would compile litellm and this package anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -178,7 +178,7 @@ pytest: $(VENV)/.dev-ready
 # 5 is pytest's code for "nothing to run".
 pytest-plain: $(VENV)/.dev-ready
 	@echo "== pytest"
-	@$(BIN)/pytest -n $$(($(JOBS) > 1 ? $(JOBS) - $(BROWSER_JOBS) : 1)) --dist worksteal --ignore tests/browser $(ARGS) || [ $$? = 5 ]
+	@$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/browser $(ARGS) || [ $$? = 5 ]
 
 # Apart, because Playwright keeps an event loop running in its process; beside the others, because these
 # wait for a browser. What it prints comes at its end, in one piece.

@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 from toolparse_lab import ParseResult, __version__
 from toolparse_lab.cli import build_parser, main, verbs
 from toolparse_lab.cli.options import DECLARED
+from toolparse_lab.cli.verbs import models
 
 RAW = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
@@ -270,6 +272,20 @@ def test_ctrl_c_stops_a_server_with_130() -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of threads")
+def test_a_server_sees_a_signal_that_another_thread_gets() -> None:
+    def interrupt() -> None:
+        time.sleep(0.1)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        models._wait("serving")
+    thread.join()
 
 
 def _env() -> dict[str, str]:

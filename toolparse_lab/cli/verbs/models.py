@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
+import time
 from typing import Any
 
 from ...core.errors import BadOptions
@@ -25,6 +25,8 @@ from ..options import (
     settings_of,
     verb,
 )
+
+_NAP = 0.25  # seconds
 
 
 @verb(
@@ -156,7 +158,9 @@ def _wait(serving: str) -> None:
     put(f"{serving}; Ctrl-C stops")
     # A script that started this waits for the line before it asks.
     sys.stdout.flush()
-    threading.Event().wait()
+    # A signal may reach another thread: this one sees it when it wakes.
+    while True:
+        time.sleep(_NAP)
 
 
 @verb(
