@@ -231,6 +231,17 @@ def test_an_endless_template_is_stopped() -> None:
         assert ChatTemplate("{{ 1 }}").render([{}])[0].text == "1"
 
 
+def test_a_renderer_that_was_ended_is_told_and_replaced() -> None:
+    with renderer.one_renderer() as shared:
+        assert ChatTemplate("{{ 1 }}").render([{}])[0].text == "1"
+        assert shared._process is not None
+        shared._process.kill()
+        shared._process.wait()
+        with pytest.raises(UnreadableTemplate, match="more than it may"):
+            ChatTemplate("{{ 1 }}").render([{}])
+        assert ChatTemplate("{{ 2 }}").render([{}])[0].text == "2"
+
+
 def test_the_renderer_inherits_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "planted")
     started: list[dict[str, str]] = []

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -197,7 +197,8 @@ class _Renderer:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            with process:  # waits, and closes its pipes
+            # Waits, and closes its pipes; what it did not read cannot be written any more.
+            with suppress(BrokenPipeError), process:
                 pass
 
 
