@@ -537,8 +537,7 @@ def unpacked(
         frame = table.to_pandas(types_mapper=types.get)
         arrays |= {name: frame[name].array for name in group}
     if columns is None:
-        order = {name: arrays[name] for name in dtypes if name in arrays}
-        return build_frame(kind, order, length, {name: dtypes[name] for name in absent})
+        return build_frame(kind, arrays, length, {name: dtypes[name] for name in absent})
     out = {
         name: missing(dtypes[name], length)
         if name in absent
