@@ -131,7 +131,7 @@ lowest: LOWEST_ARGS :=
 lowest lowest-quick: $(LOWEST)/.ready
 	@echo "== pytest, runner, bridge and gateway with the lowest versions"
 	@$(LOWEST)/bin/python -m pytest -q -n $(JOBS) --dist worksteal -m 'not slow and not local_model' \
-		$(LOWEST_ARGS) tests/test_runner_*.py tests/test_bridge_*.py tests/test_gateway*.py tests/test_takes.py
+		$(LOWEST_ARGS) tests/runner tests/integrations tests/extensions/serve
 
 COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --all-extras --custom-compile-command 'make constraints'
 constraints: | $(BIN)/python
@@ -193,14 +193,14 @@ pytest-browser: $(VENV)/.dev-ready
 # The exhaustive part, over night: about 100,000 random texts for each law among it.
 nightly: $(VENV)/.dev-ready $(PROXY)/.ready $(NOTEBOOKS)/.ready lowest
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/browser --exhaustive
-	@$(BIN)/pytest tests/test_gateway_proxy.py
+	@$(BIN)/pytest tests/extensions/serve/test_gateway_proxy.py
 	@$(BIN)/pytest tests/browser/test_other_notebooks.py
 	@$(BIN)/python -m benchmarks.frameworks
 	@$(BIN)/python -m benchmarks.stopping
 	@$(BIN)/python benchmarks/intervals.py
 	@$(BIN)/python benchmarks/blame.py http 0 1 2 3
 	@$(BIN)/python benchmarks/endpoints.py 100
-	@TOOLPARSE_EXAMPLES=12500 HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/test_laws.py -n $(JOBS) -k "random or written"
+	@TOOLPARSE_EXAMPLES=12500 HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/parser/test_laws.py -n $(JOBS) -k "random or written"
 	@$(BIN)/python -m tests.cli_fuzz 20000 --seed $$(date +%j)
 	@$(BIN)/python tests/mutants.py
 	@$(BIN)/python tests/mutants.py --exhaustive
@@ -208,9 +208,9 @@ nightly: $(VENV)/.dev-ready $(PROXY)/.ready $(NOTEBOOKS)/.ready lowest
 	@$(BIN)/python tests/fuzz.py --minutes 10
 
 docs: $(VENV)/.dev-ready
-	@$(BIN)/python docs/generate.py
-	@$(BIN)/python docs/language.py
-	@$(BIN)/python docs/site.py
+	@$(BIN)/python scripts/generate.py
+	@$(BIN)/python scripts/language.py
+	@$(BIN)/python scripts/site.py
 
 bench-import: $(VENV)/.dev-ready
 	@$(BIN)/python benchmarks/import_time.py

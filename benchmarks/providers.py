@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from docs.tables import write_table  # noqa: E402 - found through the line above
+from scripts.tables import write_table  # noqa: E402 - found through the line above
 from tests.provider_dialects import DIALECTS  # noqa: E402
 from tests.provider_matrix import SITUATIONS, ask  # noqa: E402
 

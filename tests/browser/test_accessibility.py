@@ -16,7 +16,7 @@ pytest.importorskip("litellm", reason="runs need the lab extra")
 
 import toolparse_lab as tp
 from tests.browser.test_browser import TEXTS, host, rows
-from tests.test_widgets_bench import AMBIGUOUS, PLOT, TEXT, TOOL
+from tests.notebook.test_widgets_bench import AMBIGUOUS, PLOT, TEXT, TOOL
 from toolparse_lab.experiments.run import Run
 from toolparse_lab.notebook import CoercionDiff, export_html
 from toolparse_lab.views import render_page, render_result

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browser.test_hostile_pages import Watch
+from tests.evals.test_report_order import trials
 from tests.render_samples import HOSTILE
-from tests.test_report_order import trials
 from toolparse_lab import parse
 from toolparse_lab.core.toolspec import ToolSpec
 from toolparse_lab.evals.cases.case import Case

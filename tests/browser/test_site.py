@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from docs import doctest_fences, site
+from scripts import doctest_fences, site
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -36,7 +36,7 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def built() -> subprocess.CompletedProcess[str]:
     """How the site was built, once for all tests: it takes ten seconds."""
-    script = [sys.executable, str(site.ROOT / "docs" / "site.py")]
+    script = [sys.executable, str(site.ROOT / "scripts" / "site.py")]
     return subprocess.run(script, capture_output=True, text=True, check=False, timeout=300)
 
 

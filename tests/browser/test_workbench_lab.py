@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("anywidget", reason="the workbench needs the jupyter extra")
 
 import toolparse_lab as tp
-from tests.test_widgets_bench import AMBIGUOUS, PLOT, TEXT, TOOL
+from tests.notebook.test_widgets_bench import AMBIGUOUS, PLOT, TEXT, TOOL
 from toolparse_lab.notebook.bench.setup import CHOICES
 
 from .test_parse_view_lab import cell

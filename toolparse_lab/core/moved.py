@@ -1,7 +1,7 @@
 """Module paths of earlier versions: `toolparse_lab.schema.coerce` is in `arguments` now.
 
 An old path gives the very module of the new one, with a DeprecationWarning, so pickles,
-scripts and settings of the version before go on working. `tests/test_moved.py` imports each.
+scripts and settings of the version before go on working.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ The parser's own claims are checked against `raw`.
 # the header of the block, is right before the place.
 #
 # The first way is only a short cut: it never accepts a leaf that the others reject, which a
-# property test holds it to (`tests/test_evals_fabrication.py`). Its cost is one strict reading of
+# property test holds it to (`tests/evals/test_fabrication.py`). Its cost is one strict reading of
 # the body; that of the second is a table of all origins of the call.
 
 from __future__ import annotations

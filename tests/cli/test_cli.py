@@ -1,0 +1,292 @@
+"""The command line: what it prints, and with which code it leaves."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolparse_lab import ParseResult, __version__
+from toolparse_lab.cli import build_parser, main, verbs
+from toolparse_lab.cli.options import DECLARED
+from toolparse_lab.cli.verbs import models
+
+RAW = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
+
+
+@pytest.fixture
+def answer(tmp_path: Path) -> str:
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS), "utf-8")
+    path = tmp_path / "answer.txt"
+    path.write_text(RAW, "utf-8")
+    return str(path)
+
+
+def test_parse_shows_call_repair_and_coercion(
+    answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(
+            [
+                "parse",
+                answer,
+                "--tools",
+                str(Path(answer).with_name("tools.json")),
+                "--protocol",
+                "hermes",
+            ]
+        )
+        == 0
+    )
+    out = capsys.readouterr().out
+    assert "rjson.trailing-comma" in out
+    assert "coerce.integer-from-string" in out
+    assert "\x1b" not in out  # no colour where nobody looks
+
+
+def test_parse_as_json_reads_back(answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["parse", answer, "--protocol", "hermes", "--json"]) == 0
+    result = ParseResult.from_dict(json.loads(capsys.readouterr().out))
+    assert result.raw == RAW
+    assert result.calls[0].arguments == {"a": "1"}
+
+
+def test_parse_reads_standard_input_whatever_its_bytes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe " + RAW.encode()), encoding="utf-8")
+    )
+    assert main(["parse", "-", "--color", "always"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b[" in out
+    assert "trailing-comma" in out
+
+
+def test_parse_writes_one_html_file(
+    answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "view.html"
+    assert main(["parse", answer, "--html", str(page)]) == 0
+    assert "tool_call" in page.read_text("utf-8")
+    capsys.readouterr()
+
+
+def test_switches_change_what_is_allowed(answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["parse", answer, "--protocol", "hermes", "--no-repair", "--json"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert result["calls"][0]["status"] == "undecodable"
+    assert result["options"]["repair"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["parse", "no/such/file"], "No such file"),
+        (["parse", "{answer}", "--protocol", "hermess"], "did you mean hermes"),
+        (["parse", "{answer}", "--tools", "no/such/tools.json"], "No such file"),
+        (["parse", "{answer}", "--tools", "{answer}"], "no JSON"),
+        (
+            ["parse", "{answer}", "--policy", "wild"],
+            "--policy: `policy` has a value it cannot have",
+        ),
+    ],
+)
+def test_bad_input_leaves_with_2_and_says_what_to_do(
+    arguments: list[str], says: str, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([a.replace("{answer}", answer) for a in arguments]) == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("arguments", [["nope"], ["parse"], ["demo", "--budget", "soon"]])
+def test_wrong_usage_leaves_with_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as e:
+        main(arguments)
+    assert e.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "parse" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as e:
+        main(["--version"])
+    assert e.value.code == 0
+    assert __version__ in capsys.readouterr().out
+
+
+def test_a_missing_model_package_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from toolparse_lab.cli import demo
+    from toolparse_lab.core.errors import SetupError
+
+    def missing() -> Any:
+        raise SetupError(
+            "the embedded model is not installed",
+            hint="toolparse setup-local",
+            code="missing-model-package",
+        )
+
+    monkeypatch.setattr(demo, "local_model_path", missing)
+    assert main(["demo", "--out", str(tmp_path)]) == 2
+    assert "toolparse setup-local" in capsys.readouterr().err
+
+
+def test_a_full_disk_leaves_with_3(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from toolparse_lab.cli import demo
+    from toolparse_lab.core.errors import StoreError
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise StoreError(
+            "the store cannot be written",
+            got="disk full",
+            hint="free some space; what was recorded is kept",
+        )
+
+    monkeypatch.setattr(demo, "local_model_path", lambda: None)
+    monkeypatch.setattr(demo, "demo_plan", full)
+    assert main(["demo", "--out", str(tmp_path)]) == 3
+    assert "kept" in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_is_no_fault(answer: str) -> None:
+    command = f'"{sys.executable}" -m toolparse_lab.cli parse "{answer}" --json | head -n 1; exit ${{PIPESTATUS[0]}}'
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, env=_env()
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["parse", str(tmp_path / "none.txt")]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"toolparse: {tmp_path / 'none.txt'}: No such file or directory\n")
+
+
+def test_a_file_that_cannot_be_written_leaves_with_3(
+    answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["parse", answer, "--html", str(tmp_path / "none" / "x.html")]) == 3
+    err = capsys.readouterr().err
+    assert "x.html" in err
+    assert "Traceback" not in err
+
+
+def test_a_defect_is_no_failed_gate(
+    answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("toolparse_lab.cli.verbs.answers.render_ansi", broken)
+    assert main(["parse", answer]) == 3
+    err = capsys.readouterr().err
+    assert "RuntimeError: planted" in err
+    assert "please report it" in err
+
+
+def test_a_terminal_that_cannot_show_a_character_ends_no_command(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("ä ⟨ \u2028", "utf-8")
+    command = [sys.executable, "-m", "toolparse_lab.cli", "parse", str(tmp_path / "a.txt")]
+    env = {**_env(), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "\\xe4" in done.stdout
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    (sub,) = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(sub.choices)
+
+
+def test_every_command_of_the_contract_is_there() -> None:
+    wanted = "run retry ingest reparse score report compare diff view list validate setup-local parse config"
+    assert set(wanted.split()) <= commands().keys()
+
+
+def test_every_verb_has_its_file_and_every_file_its_verb() -> None:
+    files = {path.stem for path in Path(verbs.__file__).parent.glob("*.py")} - {"__init__"}
+    assert files == set(verbs.FILES.values())
+    assert commands().keys() == DECLARED.keys() == verbs.VERBS.keys()
+
+
+def test_the_help_of_the_program_loads_no_verb() -> None:
+    program = (
+        "import sys\nfrom toolparse_lab.cli import main\nmain([])\n"
+        "sys.exit(any(m.startswith('toolparse_lab.cli.verbs.') for m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=_env())
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_explains_itself_with_an_example(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as e:
+        main([name, "--help"])
+    assert e.value.code == 0
+    said = capsys.readouterr().out
+    assert f"  toolparse {name}" in said or f"| toolparse {name}" in said
+    assert all(a.help for a in commands()[name]._actions), "an option without a word"
+
+
+@pytest.mark.parametrize("name", commands())
+def test_the_examples_of_the_help_can_be_typed(name: str) -> None:
+    parser = build_parser()
+    for line in str(commands()[name].epilog).splitlines()[1:]:
+        parser.parse_args(shlex.split(line.rpartition("toolparse ")[2]))
+
+
+@pytest.mark.local_model
+def test_ctrl_c_stops_a_server_with_130() -> None:
+    pytest.importorskip("xllamacpp", reason="the embedded model's engine is not installed")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "toolparse_lab.cli", "serve-local", "--port", "0"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_env(),
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert "serving" in process.stdout.readline()
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of threads")
+def test_a_server_sees_a_signal_that_another_thread_gets() -> None:
+    def interrupt() -> None:
+        time.sleep(0.1)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        models._wait("serving")
+    thread.join()
+
+
+def _env() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

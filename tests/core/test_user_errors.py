@@ -1,0 +1,72 @@
+"""Wrong input at every door: an error of this package that names the value, the cause and the fix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.user_errors import ERRORS
+from toolparse_lab.core.errors import BadCase, ProviderError, ToolparseError
+from toolparse_lab.integrations import litellm_bridge
+
+ROWS = [line.rpartition(" | ")[::2] for line in ERRORS.strip().splitlines()]
+PROPERTIES = {"city": {"type": "string"}, "days": {"type": "integer"}}
+TOOL = {"name": "get_weather", "parameters": {"type": "object", "properties": PROPERTIES}}
+RAW = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
+CALL = {"name": "get_weather", "arguments": {"city": "Oslo"}}
+CASE = {"id": "c1", "input": "Weather in Oslo?", "tools": [TOOL], "target": [CALL]}
+
+
+def closed() -> Any:
+    parser = tp.stream("hermes")
+    parser.close()
+    return parser
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """Everything that the snippets name, in a folder with the files that they read."""
+    folder = tmp_path_factory.mktemp("errors")
+    (folder / "cases.jsonl").write_text(json.dumps(CASE) + "\n")
+    (folder / "bad.jsonl").write_text('{"id": "c1", "tools": []}\n{oops\n')
+    (folder / "empty.jsonl").write_text("")
+    with pytest.MonkeyPatch.context() as patch, tp.Lab(folder / "runs.db") as lab:
+        patch.chdir(folder)
+        patch.delenv("OPENAI_API_KEY", raising=False)
+        row = {"raw": RAW, "tools": [TOOL], "target": [CALL]}
+        yield {
+            "tp": tp,
+            "bridge": litellm_bridge,
+            "lab": lab,
+            "run": lab.ingest([row], progress=False),
+            "closed": closed,
+            "TOOL": TOOL,
+            "CASE": CASE,
+            "RAW": RAW,
+            "MODEL": tp.Model("openai/m", api_base="http://127.0.0.1:9/v1", price=(0, 0)),
+            "OPENAI": tp.Model("openai/gpt-4o", price=(0, 0)),
+            "CLOSED": tp.Model(
+                "openai/m", api_base="http://127.0.0.1:9/v1", api_key="none", max_retries=0
+            ),
+            "MESSAGES": [{"role": "user", "content": "x"}],
+        }
+
+
+def test_there_are_enough() -> None:
+    assert len(ROWS) >= 75
+
+
+@pytest.mark.parametrize(("snippet", "text"), ROWS, ids=[row[0] for row in ROWS])
+def test_an_error_names_value_cause_and_fix(snippet: str, text: str, names: dict[str, Any]) -> None:
+    with pytest.raises(ToolparseError) as caught:
+        eval(snippet, dict(names))
+    error, message = caught.value, str(caught.value)
+    assert text in message
+    # A provider's own message stays as it is.
+    assert isinstance(error, ProviderError) or not error.message[:1].isupper()
+    assert error.expected or error.hint or isinstance(error, BadCase)
+    assert "Traceback" not in message

@@ -1,0 +1,83 @@
+"""A verdict and a template's findings as pages: evidence at its place, and nothing that acts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import toolparse_lab as tp
+from toolparse_lab.cli.app import main
+from toolparse_lab.core import hooks
+from toolparse_lab.core.types import Blame, Evidence
+from toolparse_lab.core.types.tokens import Tokens
+from toolparse_lab.views.blame import render_blame
+
+RAW = 'I look. <tool_call>{"name": "f"}</tool_call>'
+VERDICT = Blame(
+    "Server lost it.", "server", "markup_in_content", (Evidence("raw", RAW[8:], 8, len(RAW)),)
+)
+
+
+def test_evidence_is_shown_with_the_text_its_tokens_and_its_chunks_around_it() -> None:
+    tokens = Tokens(RAW, (8, 36), logprobs=(-0.1, -0.2))
+    page = render_blame(VERDICT, RAW, tokens, [RAW[:4], RAW[4:20], RAW[20:]])
+    assert "characters 8 to 44; token 1, the least likely" in page
+    assert "81.9%" in page
+    assert "chunks 1 to 2" in page
+    assert "I look. <span" in page
+    assert "&lt;tool_call&gt;{&#34;name&#34;" in page or "&lt;tool_call&gt;{&quot;name" in page
+    # Pieces of another text have no places in this one.
+    assert "chunk" not in render_blame(VERDICT, RAW, None, ["another"])
+
+
+def test_model_text_in_a_verdict_cannot_act() -> None:
+    hostile = "<script>alert(1)</script>\x1b[31m\u202e"
+    verdict = Blame(hostile, "model", "", (Evidence("content", hostile),), hostile)
+    page = render_blame(verdict, hostile)
+    assert "<script" not in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+
+
+def test_there_is_nothing_to_show_where_nothing_broke() -> None:
+    assert render_blame(Blame(), RAW) == ""
+    # A place outside the text is told in words.
+    far = Blame("So.", "model", "", (Evidence("raw", "there", 100, 105),))
+    assert "there" in render_blame(far, RAW)
+
+
+TEMPLATE = (
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}<call>{"
+    '"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}'
+    "}</call>{% endfor %}\n{% endfor %}"
+)
+
+
+def test_the_guilty_line_of_a_template_stands_beside_the_value(tmp_path: Path, capsys: Any) -> None:
+    report = tp.check_template(TEMPLATE)
+    finding = report["template.encoded-twice"]
+    page = hooks.mimebundle(report)["text/html"]
+    assert f"Line {finding.line} of the template" in page
+    assert finding.code in page
+    assert "put in" in page
+    file = tmp_path / "t.jinja"
+    file.write_text(TEMPLATE)
+    out = tmp_path / "page.html"
+    assert main(["template", "check", str(file), "--html", str(out)]) == 1
+    assert finding.code in out.read_text("utf-8")
+    assert "wrote" in capsys.readouterr().err
+
+
+def test_recorded_tokens_say_what_the_server_made_of_the_text(tmp_path: Path) -> None:
+    from tests.faulty_server import FaultyServer, failing_trial, planted
+
+    fault = next(f for f in planted() if f.id == "server-26-swaps_arguments")
+    with tp.Lab(tmp_path / "runs.db") as lab, FaultyServer(fault) as server:
+        trial = failing_trial(lab, fault, server)
+        again = trial.retry(logprobs=True, fresh=True)
+    assert again.result is not None
+    assert again.result.tokens is not None
+    assert again.blame.layer == "server", again.blame.explained()
+    assert again.blame.evidence[0].where == "tokens"
+    assert "tool_call" in again.blame.evidence[0].says

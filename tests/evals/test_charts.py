@@ -1,0 +1,150 @@
+"""The charts of reports and comparisons: that each draws the figures, and what a page does without
+the libraries that draw."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from tests.evals.test_report_order import trials
+from tests.hostile_texts import TEXTS
+from toolparse_lab.core.errors import BadOptions, MissingExtra, UnknownName
+from toolparse_lab.evals.frames.recorded import trials_frame
+from toolparse_lab.evals.reports.figures.report import Report
+from toolparse_lab.evals.reports.pages.charts import (
+    CHARTS,
+    OUTCOME_COLOURS,
+    VERDICT_COLOURS,
+    _stacked,
+    drawable,
+    drawings_of,
+    svg_of,
+)
+from toolparse_lab.evals.scoring.outcomes import OUTCOMES
+from toolparse_lab.views.show import visible
+
+pytest.importorskip("altair")
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return trials_frame(trials(["m0", "m1"], ["a0", "a1", "a2"]))
+
+
+@pytest.fixture(scope="module")
+def report(frame: pd.DataFrame) -> Report:
+    return Report(frame, ["model", "arm"])
+
+
+def rows_of(chart: Any) -> list[dict[str, Any]]:
+    """All rows of data that a chart holds."""
+    return [row for rows in chart.to_dict()["datasets"].values() for row in rows]
+
+
+def layers_of(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield spec
+    for layer in spec.get("layer", ()):
+        yield from layers_of(layer)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_chart_has_axes_and_names_its_cells(report: Report, name: str) -> None:
+    chart = report.chart(name)
+    spec = chart.to_dict()
+    titles = [
+        layer["encoding"][axis].get("title")
+        for layer in layers_of(spec)
+        for axis in ("x", "y")
+        if axis in layer.get("encoding", {})
+    ]
+    assert any(titles) or name == "flips"
+    names = {row.get("cell") for row in rows_of(chart)} | {
+        row.get("name") for row in rows_of(chart)
+    }
+    assert {report.cell_name(cell) for cell in report.frame.to_dict("records")} <= names
+
+
+def test_intervals_are_drawn_where_they_lie(report: Report) -> None:
+    drawn = {row["cell"]: row for row in rows_of(report.chart("success"))}
+    for cell in report.frame.to_dict("records"):
+        row = drawn[report.cell_name(cell)]
+        assert (row["low"], row["value"], row["high"]) == (
+            cell["ci_low"], cell["success"], cell["ci_high"],
+        )  # fmt: skip
+
+
+def test_parts_of_a_bar_meet_and_fill_it(report: Report) -> None:
+    cells: dict[str, list[dict[str, Any]]] = {}
+    for row in rows_of(report.chart("outcomes")):
+        cells.setdefault(row["cell"], []).append(row)
+    for parts in cells.values():
+        bars = sorted({(row["start"], row["end"]) for row in parts})
+        assert bars[0][0] == 0
+        assert bars[-1][1] == pytest.approx(1)
+        assert all(a[1] == pytest.approx(b[0]) for a, b in pairwise(bars))
+
+
+def test_a_comparison_is_drawn_in_points(report: Report) -> None:
+    comparison = report.compare("a0", "a2")
+    values = [row["value"] for row in rows_of(comparison.chart()) if "value" in row]
+    assert values == pytest.approx([100 * x for x in comparison.frame["difference"]])
+
+
+def test_without_targets_a_report_draws_what_may_be_executed(frame: pd.DataFrame) -> None:
+    report = Report(frame.assign(target=None, score_success=None, outcome="ungraded"), ["model"])
+    rows = rows_of(report.chart("success"))
+    assert [row["value"] for row in rows] == report.ungraded["executable"].tolist()
+    assert {"clean", "refused"} == {row["part"] for row in rows_of(report.chart("verdicts"))}
+    with pytest.raises(BadOptions, match="nothing to draw"):
+        report.chart("ladder")
+
+
+def test_another_name_is_refused_with_those_there_are(report: Report) -> None:
+    with pytest.raises(UnknownName, match="success"):
+        report.chart("sucess")
+
+
+def test_every_outcome_can_be_drawn_and_told_apart() -> None:
+    assert set(OUTCOMES) < set(OUTCOME_COLOURS)
+    assert len(set(OUTCOME_COLOURS.values())) == len(OUTCOME_COLOURS)
+    assert {"clean", "invalid", "text", "none"} <= set(VERDICT_COLOURS)
+
+
+def test_a_page_draws_with_nothing_that_runs() -> None:
+    report = Report(trials_frame(trials([*TEXTS[:8], "]]><b>"], ["a0"])), ["model", "arm"])
+    for name, svg in drawings_of(report).items():
+        tree = etree.fromstring(str(svg))
+        assert tree.get("aria-label"), name
+        tags = {etree.QName(node).localname for node in tree.iter()}
+        assert tags <= {"div", "svg", "g", "path", "line", "text", "rect", "defs", "clipPath"}, name
+        assert not [a for node in tree.iter() for a in node.attrib if str(a).startswith("on")]
+
+
+@given(st.lists(st.text(max_size=70), min_size=2, max_size=2, unique=True))
+@settings(max_examples=40, deadline=None)
+def test_any_name_is_drawn_as_one_row(names: list[str]) -> None:
+    shown = [drawable(name) for name in names]
+    rows = pd.DataFrame({"cell": shown, "part": "clean", "share": 1.0, "n": 1})
+    svg = svg_of(_stacked(rows, VERDICT_COLOURS, "a title"), "words")
+    assert "could not be drawn" not in svg
+    assert len(set(shown)) == len(set(map(visible, names)))
+
+
+def test_without_the_libraries_a_page_says_what_it_lacks(
+    report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 'class="chart"' in report.html()
+    monkeypatch.setitem(sys.modules, "altair", None)
+    page = report.html(page=True)
+    assert 'class="chart"' not in page
+    assert "toolparse_lab[charts]" in page
+    with pytest.raises(MissingExtra, match="charts"):
+        report.chart()

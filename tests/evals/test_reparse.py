@@ -1,0 +1,404 @@
+"""Every engine gives the same rows in the same order, says what is wrong, and leaves nothing
+behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+from tests.recorded import recorded_run
+from toolparse_lab.core.errors import (
+    BadOptions,
+    IncompleteError,
+    MissingExtra,
+    StoreError,
+    UnknownProtocol,
+    UnreadableInput,
+)
+from toolparse_lab.core.types import Policy
+from toolparse_lab.evals import engines as pools
+from toolparse_lab.evals import reparse as engines
+from toolparse_lab.evals.frames.answers import Answers
+from toolparse_lab.evals.frames.recorded import join_frames, read_frame, trials_frame, write_frame
+from toolparse_lab.evals.frames.reread import NEEDED, parse_frame
+from toolparse_lab.evals.reparse import ENGINES, reparse
+from toolparse_lab.formats.base import Protocol
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+PROTOCOLS = ("hermes", "auto")
+POLICIES: tuple[Policy, ...] = ("none", "safe")
+
+
+@pytest.fixture(scope="module")
+def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """The shipped recording, read under two policies: two rows an answer."""
+    return recorded_run(tmp_path_factory.mktemp("run")).frame(policies=("safe", "none"))
+
+
+@pytest.fixture(scope="module")
+def expected(frame: pd.DataFrame) -> pd.DataFrame:
+    return parse_frame(frame[frame["policy"] == "safe"], PROTOCOLS, POLICIES)
+
+
+@pytest.fixture(scope="module")
+def files(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The frame as a folder: three files, row groups of their own."""
+    folder = tmp_path_factory.mktemp("files")
+    for n, start in enumerate(range(0, len(frame), 250)):
+        frame.iloc[start : start + 250].to_parquet(folder / f"part-{n}.parquet", row_group_size=100)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    distributed = pytest.importorskip(
+        "distributed", reason="needs pip install 'toolparse_lab[dask]'"
+    )
+    settings = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": False,
+        "dashboard_address": "127.0.0.1:0",
+    }
+    with distributed.LocalCluster(**settings) as made:
+        yield made
+
+
+@pytest.fixture(params=[*ENGINES, "address"])
+def engine(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, Any]]:
+    """The arguments that choose an engine; "address" is Dask by its scheduler's."""
+    monkeypatch.setattr(engines, "FEW", 0)
+    if request.param == "processes":
+        yield {"engine": "processes", "workers": 2}
+    elif request.param == "serial":
+        yield {"engine": "serial"}
+    else:
+        made = request.getfixturevalue("cluster")
+        if request.param == "address":
+            yield {"engine": "dask", "client": made.scheduler_address}
+        else:
+            with made.get_client():
+                yield {"engine": "dask"}
+
+
+@pytest.mark.parametrize(
+    ("source", "to"), [("frame", None), ("folder", "out"), ("list", "out.parquet")]
+)
+@pytest.mark.exhaustive(4)
+def test_engines_agree(
+    engine: dict[str, Any], source: str, to: str | None, frame: pd.DataFrame, files: Path,
+    expected: pd.DataFrame, tmp_path: Path,
+) -> None:  # fmt: skip
+    given: Any = {"frame": frame, "folder": files, "list": sorted(files.iterdir())}[source]
+    target = tmp_path / to if to else None
+    how = {"batch_rows": 90, "progress": False, **engine}
+    if target is None:
+        made = reparse(given, PROTOCOLS, POLICIES, **how)
+    else:
+        assert reparse(given, PROTOCOLS, POLICIES, to=target, **how) == target
+        assert [p.name for p in tmp_path.iterdir()] == [target.name]
+        made = read_frame(target, "trials")
+    assert_frame_equal(made, expected)
+
+
+@pytest.mark.exhaustive(2)
+@pytest.mark.parametrize("batch_rows", [29, 335, 336, 10_000])
+def test_rows_do_not_depend_on_the_size_of_pieces(
+    batch_rows: int, frame: pd.DataFrame, files: Path, expected: pd.DataFrame
+) -> None:
+    for source in (frame, files):
+        again = reparse(source, PROTOCOLS, POLICIES, engine="serial", batch_rows=batch_rows)
+        assert_frame_equal(again, expected)
+
+
+def test_own_protocols_and_a_source_without_repetitions(frame: pd.DataFrame) -> None:
+    safe = frame[frame["policy"] == "safe"].reset_index(drop=True)
+    assert_frame_equal(reparse(safe, engine="serial"), parse_frame(safe))
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    empty = trials_frame([])
+    assert_frame_equal(reparse(empty), empty)
+    for to in (tmp_path / "a.parquet", tmp_path / "a"):
+        assert_frame_equal(read_frame(reparse(empty, to=to), "trials"), empty)
+
+
+def test_batches_that_are_made_on_the_way(
+    engine: dict[str, Any], frame: pd.DataFrame, expected: pd.DataFrame
+) -> None:
+    safe = frame[frame["policy"] == "safe"]
+    answers = Answers(None, batches=(safe.iloc[at : at + 50] for at in range(0, len(safe), 50)))
+    assert_frame_equal(reparse(answers, PROTOCOLS, POLICIES, progress=False, **engine), expected)
+
+
+def test_few_answers_start_no_processes(
+    frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "run_pool", lambda *_: pytest.fail("a pool was started"))
+    assert len(reparse(frame, progress=False)) == len(frame) / 2
+
+
+def test_progress_counts_answers(frame: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    reparse(frame, engine="serial", progress=True)
+    assert "336/336" in capsys.readouterr().err
+    reparse(frame, engine="serial")
+    assert capsys.readouterr().err == "", "nobody can see it"
+
+
+def test_what_is_there_is_kept(frame: pd.DataFrame, tmp_path: Path) -> None:
+    place = tmp_path / "a.parquet"
+    frame.to_parquet(place)
+    with pytest.raises(BadOptions, match="there is something already"):
+        reparse(place, to=place, engine="serial")
+    assert len(read_frame(place, "trials")) == len(frame)
+    reparse(place, to=place, engine="serial", overwrite=True)
+    assert len(read_frame(place, "trials")) == len(frame) / 2
+
+
+def test_nothing_half_written_is_left(
+    engine: dict[str, Any], frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    bad = frame.astype({"target": object})
+    bad.loc[500, "target"] = "[1"
+    safe = bad.loc[bad.index.to_numpy() >= 336].astype({"target": "string"})
+    with pytest.raises(UnreadableInput, match="row 500, column target: this is not JSON"):
+        reparse(safe, to=tmp_path / "a", batch_rows=20, progress=False, **engine)
+    assert list(tmp_path.iterdir()) == []
+
+
+WRONG: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
+    "no path": ("none.parquet", {}, UnreadableInput, "no such file or folder"),
+    "no paths": ([], {}, UnreadableInput, "no file to read"),
+    "a number": (3, {}, UnreadableInput, "this holds no recorded answers"),
+    "numbers": ([3], {}, UnreadableInput, "this holds no recorded answers"),
+    "no engine": ("FRAME", {"engine": "ray"}, BadOptions, "no engine of this name"),
+    "no workers": ("FRAME", {"workers": 0}, BadOptions, "workers is a number"),
+    "no rows": ("FRAME", {"batch_rows": 0}, BadOptions, "batch_rows is a number"),
+    "a client for a pool": ("FRAME", {"client": "tcp://x:1"}, BadOptions, "only the engine 'dask'"),
+    "workers of a cluster": (
+        "FRAME",
+        {"engine": "dask", "workers": 2},
+        BadOptions,
+        "only the engine 'processes'",
+    ),
+    "no protocol": (
+        "FRAME",
+        {"protocols": ["hermess"]},
+        UnknownProtocol,
+        "no protocol of this name",
+    ),
+    "a wrong suffix": ("FRAME", {"to": "a.csv"}, BadOptions, "frames are written as Parquet"),
+}
+
+
+@pytest.mark.parametrize(("source", "how", "error", "said"), WRONG.values(), ids=WRONG)
+def test_wrong_use(
+    source: Any, how: dict[str, Any], error: type[Exception], said: str, frame: pd.DataFrame,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=said):
+        reparse(frame if isinstance(source, str) and source == "FRAME" else source, **how)
+
+
+def test_missing_columns_are_named_with_their_file(frame: pd.DataFrame, tmp_path: Path) -> None:
+    frame[list(NEEDED)].to_parquet(tmp_path / "a.parquet")
+    frame.drop(columns=["raw", "arm"]).to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(UnreadableInput, match=r"b\.parquet: columns are missing: arm, raw"):
+        reparse(tmp_path)
+    with pytest.raises(UnreadableInput, match="columns are missing: arm, raw"):
+        reparse(frame.drop(columns=["raw", "arm"]))
+
+
+def test_csv_is_read_and_an_empty_file_says_so(frame: pd.DataFrame, tmp_path: Path) -> None:
+    given = frame.assign(raw=frame["raw"].where(frame.index != 0, ""))
+    path = write_frame(given, tmp_path / "trials.csv")
+    same = ["trial_id", "outcome", "detail", "score_success", "n_calls"]
+    read, wanted = (reparse(source, engine="serial")[same] for source in (path, given))
+    pd.testing.assert_frame_equal(read, wanted)
+    assert read["outcome"].iloc[0] == "empty"
+    with pytest.raises(UnreadableInput, match="one file at a time"):
+        reparse([path, path])
+    pd.DataFrame({"raw": ["x"]}).to_csv(path, index=False)
+    with pytest.raises(UnreadableInput, match="csv: columns are missing: run_id"):
+        reparse(path)
+    for name in ("empty.csv", "empty.parquet"):
+        (tmp_path / name).touch()
+        with pytest.raises(UnreadableInput, match="the file is empty"):
+            reparse(tmp_path / name)
+
+
+def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_text("no")
+    with pytest.raises(UnreadableInput, match="cannot be read as Parquet") as caught:
+        reparse(tmp_path / "a.parquet")
+    assert "a.parquet" in str(caught.value.got)
+
+
+def test_a_folder_that_cannot_be_written(frame: pd.DataFrame, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError):
+        reparse(frame, to=tmp_path / "file" / "out", engine="serial")
+
+
+def test_dask_that_is_not_there(
+    frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    with monkeypatch.context() as m:
+        m.setitem(sys.modules, "distributed", None)
+        with pytest.raises(MissingExtra, match="needs distributed"):
+            reparse(frame, engine="dask")
+    request.getfixturevalue("cluster")
+    with pytest.raises(BadOptions, match="no Dask client here"):
+        reparse(frame, engine="dask")
+    with pytest.raises(BadOptions, match="no Dask scheduler at this address"):
+        reparse(frame, engine="dask", client="nowhere")
+
+
+def test_a_protocol_of_your_own_reaches_the_workers(
+    frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "FEW", 0)
+    own = Protocol.from_spec(
+        id="bracketed", opener="<tool_call>", closer="</tool_call>", name_key="name"
+    )
+    assert_frame_equal(
+        reparse(frame, [own], progress=False, workers=1), reparse(frame, [own], engine="serial")
+    )
+
+
+# processes of their own: what happens to a script
+
+
+def script(tmp_path: Path, frame: pd.DataFrame, body: str) -> list[str]:
+    """A script without a guard that reads a frame with a pool; its command."""
+    frame.to_parquet(tmp_path / "in.parquet")
+    head = """
+        import sys
+        from toolparse_lab.evals import reparse as engines
+        from toolparse_lab.evals.reparse import reparse
+        engines.FEW = 0
+        print("begun", flush=True)
+    """
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(head) + textwrap.dedent(body), "utf-8")
+    return [sys.executable, str(path)]
+
+
+def run_script(command: list[str], cwd: Path, **more: Any) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **more,
+    )
+
+
+def test_a_script_without_a_guard_is_run_once(frame: pd.DataFrame, tmp_path: Path) -> None:
+    body = 'print(len(reparse("in.parquet", workers=1, batch_rows=100, progress=False)))'
+    done = run_script(script(tmp_path, frame, body), tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "begun\n336\n", "")
+
+
+def test_a_protocol_of_the_script_itself_is_refused(frame: pd.DataFrame, tmp_path: Path) -> None:
+    body = """
+        import dataclasses
+        from toolparse_lab.core.errors import BadOptions
+        from toolparse_lab.formats.registry import protocol_of
+        hermes = protocol_of("hermes")
+        class Codec(type(hermes.codec)):
+            pass
+        own = dataclasses.replace(hermes, id="own", codec=object.__new__(Codec))
+        try:
+            reparse("in.parquet", [own], workers=1, progress=False)
+        except BadOptions as e:
+            print(e)
+    """
+    done = run_script(script(tmp_path, frame, body), tmp_path)
+    assert "a protocol cannot be sent to another process\n  got: own" in done.stdout, done.stderr
+
+
+LONG = """
+    import pandas as pd
+    frame = pd.read_parquet("in.parquet")
+    frame = pd.concat([frame.assign(run_id=str(n), raw=frame["raw"] + str(n)) for n in range(150)])
+    from toolparse_lab.core.errors import IncompleteError
+    import multiprocessing, threading, time, os, signal
+    def workers():
+        while not (found := multiprocessing.active_children()):
+            time.sleep(0.05)
+        print("workers", *(p.pid for p in found), flush=True)
+        return found
+    def killer():
+        found = workers()
+        time.sleep(0.5)
+        os.kill(found[0].pid, signal.SIGKILL)
+    threading.Thread(target=killer if "kill" in sys.argv else workers, daemon=True).start()
+    try:
+        reparse(frame, workers=2, batch_rows=50, to="out", progress=False)
+    except IncompleteError as e:
+        print(e)
+    except KeyboardInterrupt:
+        print("interrupted")
+    print("left", len(multiprocessing.active_children()), sorted(os.listdir()))
+"""
+
+
+def test_a_worker_that_dies_is_told(frame: pd.DataFrame, tmp_path: Path) -> None:
+    done = run_script([*script(tmp_path, frame, LONG), "kill"], tmp_path)
+    assert (
+        "a process ended before its answers were read\n  got: killed by signal 9" in done.stdout
+    ), done.stderr
+    assert "left 0 ['in.parquet', 'script.py']" in done.stdout
+
+
+def test_ctrl_c_ends_the_workers(frame: pd.DataFrame, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = script(tmp_path, frame, LONG)
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        while said and not said.startswith("workers"):
+            said = process.stdout.readline()
+        pids = [int(p) for p in said.split()[1:]]
+        time.sleep(
+            0.3
+        )  # in the middle of starting, where a child of its own accord would die with a traceback
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+        out, err = process.communicate(timeout=60)
+    assert out.splitlines()[-2:] == ["interrupted", "left 0 ['in.parquet', 'script.py']"], out + err
+    assert err == ""
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_the_exception_of_a_lost_worker_is_ours() -> None:
+    assert issubclass(IncompleteError, Exception)
+    assert IncompleteError("x", code="worker-lost").exit_code == 3
+
+
+def test_rows_joined_from_parts_are_one_frame(expected: pd.DataFrame) -> None:
+    parts = [expected.iloc[at : at + 100] for at in range(0, len(expected), 100)]
+    assert_frame_equal(join_frames(parts, "trials"), expected)

@@ -1,0 +1,442 @@
+"""Hand-labelled texts must get the outcome a careful reader gives them, whatever the parser made of
+them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolparse_lab import parse
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.core.types import (
+    Edit,
+    Origin,
+    OriginTable,
+    ParseOptions,
+    ParseResult,
+    Problem,
+    Segment,
+    Span,
+    Step,
+    ToolCall,
+)
+from toolparse_lab.core.types.server import IN_CONTENT
+from toolparse_lab.core.values import pointer_set, read_strict, write_canonical
+from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.scoring.fabrication import find_fabrication
+from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES, SUCCESSES
+from toolparse_lab.evals.scoring.score import Score, score_completion, score_text
+from toolparse_lab.parser.attempt import find_attempt, find_own_result
+from toolparse_lab.runner.exchange.types import Completion
+
+TOOLS = tool_specs(
+    [
+        {
+            "name": "get_weather",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string"},
+                    "days": {"type": "integer", "default": 1},
+                },
+                "required": ["city"],
+            },
+        },
+        {
+            "name": "save_note",
+            "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
+        },
+    ]
+)
+ROWS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "cases_evals" / "outcomes.jsonl")
+    .read_text("utf-8")
+    .splitlines()
+]
+LABELLED = ("outcome", "sub_code", "strict", "repaired", "safe", "naive")
+
+
+def score_row(row: dict[str, Any]) -> Score:
+    case = Case(row["id"], "?", TOOLS, row["target"])
+    completion = Completion(
+        key=row["id"],
+        raw=row["raw"],
+        status="error" if row.get("error_kind") else "ok",
+        error_kind=row.get("error_kind"),
+        finish_reason=row.get("finish_reason", "stop"),
+        reasoning=row.get("reasoning", ""),
+        endpoint_kind="native_tools" if row.get("native") else "chat_text",
+        cut=row.get("cut", False),
+    )
+    result = parse(row["raw"], row["protocol"], TOOLS, {"coerce": row.get("policy", "safe")})
+    if row.get("unlifted"):
+        problem = Problem("read", IN_CONTENT, "error", "left in the text")
+        result = replace(result, problems=(*result.problems, problem))
+    if "lossy_step" in row:
+        result = coerced_lossily(result, row["lossy_step"])
+    score = score_completion(case, completion, None if row.get("error_kind") else result)
+    assert score is not None
+    return score
+
+
+def coerced_lossily(result: ParseResult, change: dict[str, Any]) -> ParseResult:
+    """The result as a policy that guesses would have left it: one value of the only call
+    replaced."""
+    call = result.calls[0]
+    step = Step(
+        "coerce", "coerce.unwrap-single", change["path"], None, change["before"], change["after"]
+    )
+    value = pointer_set(read_strict(call.source_json), change["path"], change["after"])
+    call = replace(call, arguments_json=write_canonical(value), steps=(step,), problems=())
+    return replace(result, calls=(call,), options=ParseOptions(coerce="lossy"))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])
+def test_labelled(row: dict[str, Any]) -> None:
+    score = score_row(row)
+    assert {k: getattr(score, k) for k in LABELLED if k in row} == {
+        k: row[k] for k in LABELLED if k in row
+    }, score
+    assert score.sub_code in SUB_CODES or not score.sub_code or score.outcome == "provider_error"
+
+
+def test_every_outcome_and_sub_code_is_labelled_with_a_reason() -> None:
+    # Of a reader that fails there is no text to label: see tests/extensions/readers/test_outside_readers.py.
+    assert {r["outcome"] for r in ROWS} == set(OUTCOMES) - {"reader_error"}
+    assert {r["sub_code"] for r in ROWS if r["outcome"] != "provider_error"} == {"", *SUB_CODES}
+    assert len({r["protocol"] for r in ROWS}) >= 9
+    assert len(ROWS) >= 120
+    assert all(r["why"].endswith(".") for r in ROWS)
+    for key in ("id", "why"):
+        assert not [x for x, n in Counter(r[key] for r in ROWS).items() if n > 1], (
+            f"one {key} twice"
+        )
+
+
+def test_an_attempt_that_cannot_be_read_is_never_a_correct_abstention() -> None:
+    """Every text that fails to be read on a case that wants a call fails on one that wants none,
+    and back."""
+    for row in ROWS:
+        if row["outcome"] == "attempted_unparseable":
+            for target in ([], [{"name": "get_weather", "arguments": {"city": "Paris"}}]):
+                assert score_row({**row, "target": target}).outcome == "attempted_unparseable", row[
+                    "id"
+                ]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])
+def test_levels_are_consistent(row: dict[str, Any]) -> None:
+    score = score_row(row)
+    if row["target"] is None or score.outcome == "provider_error":
+        assert score.success is score.strict is score.repaired is score.safe is None
+        return
+    assert score.success is (score.outcome in SUCCESSES)
+    assert not score.strict or score.repaired, "what is right as written is right after repair"
+    assert score.coerced is score.success
+
+
+def test_nothing_recorded_or_parsed_has_no_score() -> None:
+    case = Case("c", "?", TOOLS, [])
+    assert score_completion(case, None, None) is None
+    assert score_completion(case, Completion(key="k", raw="hi"), None) is None
+
+
+def test_provider_error_says_its_class_and_message() -> None:
+    completion = Completion(
+        key="k", status="error", error_kind="rate_limited", error_message="429 slow down"
+    )
+    score = score_completion(Case("c", "?", TOOLS, []), completion, None)
+    assert score == Score("provider_error", "rate_limited", "429 slow down")
+
+
+def test_native_calls_that_no_parser_found_are_an_attempt() -> None:
+    raw = '{"content":null,"tool_calls":[{"function":{"name":"get_weather","arguments":"{"}}]}'
+    empty = ParseResult(
+        raw, "openai_json", ParseOptions(), (Segment("text", Span(0, len(raw))),), (), ()
+    )
+    completion = Completion(
+        key="k", raw=raw, endpoint_kind="native_tools", finish_reason="tool_calls"
+    )
+    score = score_completion(Case("c", "?", TOOLS, []), completion, empty)
+    assert score is not None
+    assert (score.outcome, score.sub_code) == ("attempted_unparseable", "undecodable")
+
+
+def test_a_quoted_example_the_parser_marked_is_no_attempt() -> None:
+    raw = '<think>x</think>Write\n```\n<tool_call>{"name": "get_weather"}</tool_call>\n```'
+    start = raw.index("Write")
+    segments = (
+        Segment("reasoning", Span(0, start), Span(7, 8)),
+        Segment("text", Span(start, len(raw))),
+    )
+    example = Span(raw.index("<tool_call>"), raw.index("\n```", start + 9))
+    marked = (Problem("scan", "call.quoted-example", "info", "", "", example),)
+    case = Case("c", "?", TOOLS, [])
+    assert score_text(
+        case, ParseResult(raw, "hermes", ParseOptions(), segments, (), marked)
+    ).success
+    assert (
+        score_text(case, ParseResult(raw, "hermes", ParseOptions(), segments, (), ())).success
+        is False
+    )
+
+
+# fabrication: calls made by hand, as a parser that invents would make them
+
+
+def make_call(raw: str, arguments: str, origins: dict[str, Origin], **more: Any) -> ToolCall:
+    fields: dict[str, Any] = {
+        "name": "f",
+        "name_span": Span(0, 1),
+        "source_json": arguments,
+        "arguments_json": arguments,
+        "segment": Segment("call", Span(0, len(raw))),
+        **more,
+    }
+    return ToolCall(
+        0,
+        0,
+        wire_id=None,
+        protocol="x",
+        status="ok",
+        confidence=1.0,
+        origins=OriginTable(lambda: origins),
+        **fields,
+    )
+
+
+FABRICATIONS: list[tuple[str, str, dict[str, Any], str]] = [
+    # raw, arguments, the rest of the call, what is said to be fabricated
+    ('f "Paris"', '{"a":"Paris"}', {"origins": {"/a": Origin(Span(3, 8))}}, ""),
+    ('f "Paris"', '{"a":"Rome"}', {"origins": {"/a": Origin(Span(3, 8))}}, "/a"),
+    ('f "Paris"', '{"a":"Paris"}', {"origins": {"/a": Origin(Span(3, 8), False)}}, "/a"),
+    ('f "Paris"', '{"a":"Paris"}', {"origins": {}}, "/a"),
+    ("g 1", '{"a":1}', {"origins": {"/a": Origin(Span(2, 3))}}, "name"),
+    ("f 1.0", '{"a":1}', {"origins": {"/a": Origin(Span(2, 5))}}, ""),
+    ("f 2", '{"a":1}', {"origins": {"/a": Origin(Span(2, 3))}}, "/a"),
+    ("f True", '{"a":true}', {"origins": {"/a": Origin(Span(2, 6))}}, ""),
+    ("f True", '{"a":false}', {"origins": {"/a": Origin(Span(2, 6))}}, "/a"),
+    ("f x\\u0041\\n", '{"a":"xA\\n"}', {"origins": {"/a": Origin(Span(2, 11))}}, ""),
+    ("f a&amp;b", '{"a":"a&b"}', {"origins": {"/a": Origin(Span(2, 9))}}, ""),
+    ("f ", "{}", {"origins": {}}, ""),
+    (
+        "f tru",
+        '{"a":true}',
+        {
+            "origins": {"/a": Origin(Span(2, 5))},
+            "edits": (Edit(Span(2, 5), "true", "rjson.unquoted-value"),),
+        },
+        "",
+    ),
+    (
+        "f ?",
+        '{"a":"Paris"}',
+        {
+            "origins": {"/a": Origin(Span(2, 3))},
+            "edits": (Edit(Span(3, 3), "Rome", "rjson.unescaped-quote"),),
+        },
+        "/a",
+    ),
+    (
+        "f 3 ",
+        '{"a":[3]}',
+        {
+            "origins": {"/a": Origin(Span(2, 4)), "/a/0": Origin(Span(2, 4), False)},
+            "steps": (Step("coerce", "coerce.wrap-array", "/a", Span(2, 4), 3, [3]),),
+        },
+        "",
+    ),
+    (
+        "f N/A",
+        '{"a":[0]}',
+        {
+            "origins": {"/a/0": Origin(Span(2, 5), False)},
+            "steps": (Step("coerce", "coerce.array-from-csv", "/a", Span(2, 5), "N/A", [0]),),
+        },
+        "/a/0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("raw", "arguments", "more", "culprit"), FABRICATIONS)
+def test_fabrication(raw: str, arguments: str, more: dict[str, Any], culprit: str) -> None:
+    why = find_fabrication(raw, make_call(raw, arguments, **more))
+    assert (culprit in why) if culprit else why == "", why
+
+
+def test_words_elsewhere_in_the_text_or_in_an_edited_call_are_no_words_of_the_call() -> None:
+    raw = 'f {"a": "Oslo"}'
+    outside = make_call(raw, '{"a":"Oslo"}', {}, segment=Segment("call", Span(0, 2)))
+    edited = make_call(raw, '{"a":"Oslo"}', {}, edits=(Edit(Span(2, 2), "{", "json.open"),))
+    assert find_fabrication(raw, outside)
+    assert find_fabrication(raw, edited)
+
+
+def test_lossy_step_under_a_lossless_policy_level() -> None:
+    step = Step("coerce", "coerce.array-from-csv", "/a", Span(2, 5), "N/A", [0])
+    call = make_call(
+        "f N/A", '{"a":[0]}', {"/a": Origin(Span(2, 5))}, steps=(step,), source_json='{"a":"N/A"}'
+    )
+    assert find_fabrication("f N/A", call)
+    assert find_fabrication("f N/A", call, coerced=False) == ""
+
+
+# signs in the text
+
+ATTEMPTS: list[tuple[str, str | None]] = [
+    ("", None),
+    ("plain words about calls", None),
+    ("<tool_call> is a tag", None),
+    ('<tool_call>{"a"', "delimiter"),
+    ("<|tool_call|>[", "delimiter"),
+    ("<tool_call>", "delimiter"),
+    ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function", "delimiter"),
+    ("<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0", "delimiter"),
+    ("```tool_call\nwhatever\n```", "delimiter"),
+    ("<|python_tag|>get_weather.call()", "delimiter"),
+    ('<invoke name="get_weather">\n<parameter name="city">x</parameter>', "delimiter"),
+    ("{'name': 'get_weather', 'city': ", "json"),
+    ('{"tool": "unknown", "arguments": {}}', "json"),
+    ('{"name": "Ada", "age": 36}', None),
+    (
+        '{"type":"function","function":{"name":"get_weather","description":"d","parameters":{}}}',
+        None,
+    ),
+    ("get_weather(city) is what I would call, were it about weather.", None),
+    ("get_weather(city='Oslo')", "code"),
+    ('Sure, calling get_weather(city="Oslo").', "code"),
+    ('I could say get_weather(city="Oslo") but will not.', None),
+    ('Sure, calling forget_weather(city="Oslo").', None),
+    ('  print(get_weather(city="Oslo"))', "code"),
+    ("[get_weather(city='Os", "code"),
+    ("call:get_weather{city:x}", "code"),
+    ("<get_weather/>", "markup"),
+    ("<weather>\n  <city>Oslo</city>\n</weather>", "markup"),
+    ("<ul>\n  <li>Oslo</li>\n</ul>", None),
+    ('{"city": "Oslo"}', "json"),
+    ('```json\n{"city": "Oslo", "days": 2}\n```', "json"),
+    ('{"city": "Oslo", "mayor": "Anne"}', None),
+    ('The answer is {"city": "Oslo"}, I think.', None),
+    ('{"get_weather": {"city": "Oslo"}}', "json"),
+    ('{"tool_call":"get_weather","parameters":{}}', "json"),
+    ("[func_name1(params_name1=1), func_name2(x=2)]", "code"),
+    ("[see also (figure 2)]", None),
+    ("Use <get_weatherman> instead", None),
+]
+
+
+@pytest.mark.parametrize(("text", "code"), ATTEMPTS)
+def test_signs_of_an_attempt(text: str, code: str | None) -> None:
+    found = find_attempt(text, ["get_weather"], parameters=["city", "days"])
+    assert (found.code if found else None) == code, found
+
+
+REPEATED = (
+    '{"name": "',
+    "<tool_call",
+    "</tool_call>",
+    "get_weather(",
+    "get_weather(a=)",
+    "Action: x\n",
+    "Observation: ",
+    "<city>",
+    '{"city": 1,',
+)
+
+
+def look_for_signs(text: str) -> None:
+    find_attempt(text, ["get_weather"], parameters=["city"])
+    find_own_result(text, after_call=True)
+
+
+@pytest.mark.parametrize("unit", REPEATED)
+def test_signs_are_found_in_linear_time(unit: str) -> None:
+    # The least of several ratios: what else the machine does makes one of them larger, not all.
+    assert min(growth(unit, look_for_signs) for _ in range(3)) <= 6
+
+
+def test_a_quadratic_search_is_not_linear() -> None:
+    def look_again_and_again(text: str) -> None:
+        for start in range(0, len(text), 100):
+            text.count("x", start)
+
+    assert min(growth("a", look_again_and_again) for _ in range(3)) > 6
+
+
+def growth(unit: str, look: Callable[[str], None]) -> float:
+    """CPU time for four times the text over that for the text, where the clock can tell: linear
+    cost gives 4, quadratic cost 16."""
+    size = 4_000
+    before = cpu_seconds(look, unit * (size // len(unit)))
+    while before < 0.005:
+        size *= 2
+        before = cpu_seconds(look, unit * (size // len(unit)))
+    return cpu_seconds(look, unit * (4 * size // len(unit))) / before
+
+
+def cpu_seconds(look: Callable[[str], None], text: str) -> float:
+    start = time.process_time()
+    look(text)
+    return time.process_time() - start
+
+
+def test_own_results_in_plain_words_need_a_call_before() -> None:
+    text = "Observation: 21 degrees"
+    assert find_own_result(text, after_call=True) == "Observation: 2"
+    assert find_own_result(text, after_call=False) == ""
+    assert find_own_result("I saw `<tool_response>x` once", after_call=True) == ""
+
+
+# names that a provider does not allow
+
+DOTTED = tool_specs(
+    [
+        {
+            "name": "maps.find",
+            "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}},
+        },
+        {"name": "a.b", "parameters": {"type": "object", "properties": {}}},
+        {"name": "a-b", "parameters": {"type": "object", "properties": {}}},
+        {"name": "a_b.c", "parameters": {"type": "object", "properties": {}}},
+        {"name": "a.b_c", "parameters": {"type": "object", "properties": {}}},
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "native", "outcome"),
+    [
+        ("maps.find", True, "correct"),
+        ("maps_find", True, "correct"),
+        ("maps_find", False, "correct"),  # read as the only tool that is so spelt
+        ("maps-find", True, "wrong_call"),
+        ("a_b_c", True, "wrong_call"),  # one of two tools, nobody knows which
+    ],
+)
+def test_a_dotted_name_matches_what_the_provider_allows(
+    name: str, native: bool, outcome: str
+) -> None:
+    function = {"name": name, "arguments": '{"n": "3"}'}
+    raw = json.dumps({"content": None, "tool_calls": [{"id": "c", "function": function}]})
+    case = Case("c", "?", DOTTED, [{"name": "maps.find", "arguments": {"n": 3}}])
+    completion = Completion(
+        key="",
+        raw=raw,
+        finish_reason="stop",
+        endpoint_kind="native_tools" if native else "chat_text",
+    )
+    score = score_completion(case, completion, parse(raw, "openai_json", DOTTED))
+    assert score is not None
+    assert score.outcome == outcome, score
+    if outcome == "correct":
+        # A provider may forbid the dot, so that its own call is as strict as any other.
+        dotted = [] if native else [("read.dotted-name", 1, 0)]
+        assert score.rescues == (("coerce.integer-from-string", 1, 0), *dotted)

@@ -1,0 +1,137 @@
+"""Recorded texts as tests: `toolparse test`, the hook and the action that run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+
+from toolparse_lab.cli.app import main
+
+ROOT = Path(__file__).parents[2]
+TOOL = {"name": "find_berth", "parameters": {"type": "object", "properties": {
+    "port": {"type": "string"}, "nights": {"type": "integer"}}}}  # fmt: skip
+RIGHT = (
+    '<tool_call>{"name": "find_berth", "arguments": {"port": "Ystad", "nights": "2"}}</tool_call>'
+)
+WANTED = [{"name": "find_berth", "arguments": {"port": "Ystad", "nights": 2}}]
+ROWS: list[dict[str, Any]] = [
+    {"id": "right", "raw": RIGHT, "tools": [TOOL], "protocol": "hermes", "target": WANTED},
+    {"id": "none", "raw": "Hello!", "tools": [TOOL], "target": []},
+    {"id": "no-target", "raw": RIGHT, "tools": [TOOL]},
+    {"id": "wrong", "raw": RIGHT.replace("Ystad", "Kiel"), "tools": [TOOL], "target": WANTED},
+    {"id": "broken", "raw": RIGHT[:40] + "</tool_call>", "tools": [TOOL], "finish_reason": "stop"},
+]
+
+
+def written(path: Path, rows: list[dict[str, Any]]) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(("rows", "code"), [(ROWS[:3], 0), (ROWS, 1)])
+def test_the_exit_code_says_whether_all_passed(
+    rows: list[dict[str, Any]], code: int, tmp_path: Path, capsys: Any
+) -> None:
+    assert main(["test", written(tmp_path / "a.jsonl", rows)]) == code
+    out = capsys.readouterr().out
+    assert f"3 of {len(rows)} passed" in out
+    assert [line.split()[2] for line in out.splitlines() if line.startswith("FAILED")] == (
+        ["wrong:", "broken:"] if code else []
+    )
+
+
+def test_a_text_is_a_test_of_its_own(tmp_path: Path) -> None:
+    tools = tmp_path / "tools.json"
+    tools.write_text(json.dumps([TOOL]), "utf-8")
+    for number, (text, code) in enumerate([(RIGHT, 0), ("Hello!", 0), (ROWS[4]["raw"], 1)]):
+        path = tmp_path / f"{number}.txt"
+        path.write_text(text, "utf-8")
+        assert main(["test", str(path), "--tools", str(tools)]) == code
+
+
+def test_reports(tmp_path: Path, capsys: Any) -> None:
+    path = written(tmp_path / "a.jsonl", [*ROWS, {"id": "<b>|", "raw": "x", "target": WANTED}])
+    files = {name: tmp_path / name for name in ("junit.xml", "badge.json", "summary.md")}
+    flags = [f"--{file.stem}={file}" for file in files.values()]
+    assert main(["test", path, *flags]) == 1
+    capsys.readouterr()
+    root = ET.parse(files["junit.xml"]).getroot()
+    assert (root.get("tests"), root.get("failures")) == ("6", "3")
+    badge = json.loads(files["badge.json"].read_text("utf-8"))
+    assert badge == {"schemaVersion": 1, "label": "tool calls", "message": "3 of 6", "color": "red"}
+    summary = files["summary.md"].read_text("utf-8")
+    assert "3 of 6 passed" in summary
+    assert r"a.jsonl:&lt;b\>\|" in summary
+
+
+def test_a_baseline_lets_fail_what_failed_before(tmp_path: Path, capsys: Any) -> None:
+    path, baseline = written(tmp_path / "a.jsonl", ROWS), tmp_path / "baseline.json"
+    assert main(["test", path, "--json"]) == 1
+    baseline.write_text(capsys.readouterr().out, "utf-8")
+    assert main(["test", path, "--baseline", str(baseline)]) == 0
+    assert "2 failed before as well" in capsys.readouterr().out
+    assert main(["test", path, "--fail-under", "0.6"]) == 0
+    assert main(["test", path, "--fail-under", "0.61"]) == 1
+    worse = written(tmp_path / "a.jsonl", [{**ROWS[0], "raw": "No."}, *ROWS[1:]])
+    assert main(["test", worse, "--baseline", str(baseline)]) == 1
+
+
+BAD: list[tuple[list[Any], list[str], str]] = [
+    ([{"tools": [TOOL]}], [], "line 1, column raw: a test has a text in raw"),
+    ([ROWS[0], {"raw": "x", "protocol": "hermse"}], [], "did you mean hermes"),
+    ([{"raw": "x", "target": [{"nam": "f"}]}], [], "target"),
+    ([5], [], "a test is an object"),
+    ([], [], "there are no tests"),
+    ([ROWS[0]], ["--fail-under", "3"], "a share is from 0 to 1"),
+    ([ROWS[0]], ["--baseline", __file__], "this is no baseline"),
+]
+
+
+@pytest.mark.parametrize(("rows", "flags", "words"), BAD, ids=lambda x: str(x)[:20])
+def test_what_cannot_be_a_test_is_refused(
+    rows: list[Any], flags: list[str], words: str, tmp_path: Path, capsys: Any
+) -> None:
+    assert main(["test", written(tmp_path / "a.jsonl", rows), *flags]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_it_needs_no_extra(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "for name in ('pandas', 'sqlalchemy', 'litellm', 'pyarrow', 'aiohttp', 'anywidget'):\n"
+        "    sys.modules[name] = None\n"
+        "from toolparse_lab.cli.app import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    path = written(tmp_path / "a.jsonl", ROWS[:3])
+    done = subprocess.run(
+        [sys.executable, "-c", code, "test", path], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "3 of 3 passed\n"), done.stderr
+
+
+def test_hook_and_action_run_it(tmp_path: Path) -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    assert (hook["entry"], hook["language"]) == ("toolparse test", "python")
+    action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+    step = action["runs"]["steps"][-1]
+    written(tmp_path / "a.jsonl", ROWS)
+    binary = str(Path(sys.executable).parent)
+    environment = {
+        **os.environ, "PATH": f"{binary}:{os.environ['PATH']}", "FILES": "*.jsonl",
+        "FAIL_UNDER": "0.5", "BASELINE": "", "GITHUB_STEP_SUMMARY": str(tmp_path / "s.md"),
+    }  # fmt: skip
+    done = subprocess.run(
+        ["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environment, check=False
+    )
+    assert done.returncode == 0
+    assert "3 of 5 passed" in (tmp_path / "s.md").read_text("utf-8")
+    assert (tmp_path / "toolparse.xml").exists()

@@ -1,0 +1,240 @@
+"""Which layer broke an answer, found by asking again: over real HTTP, one fault at a time."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.faulty_server import FaultyServer, failing_trial, planted
+from toolparse_lab.cli.app import main
+from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.evals.scoring.trial import Trial
+from toolparse_lab.experiments.diagnosis import characters_of, longer_case
+
+TOOL = {
+    "name": "find_berth",
+    "description": "A free berth.",
+    "parameters": {
+        "type": "object",
+        "properties": {"port": {"type": "string", "description": "Where."}},
+        "required": ["port"],
+    },
+}
+CALL = {"name": "find_berth", "arguments": {"port": "Ystad"}}
+CASE = {"id": "c", "input": "A berth in Ystad?", "tools": [TOOL], "target": [CALL]}
+
+
+class Stack:
+    """A model that always writes the right call if it sees the tool, and a server around it that
+    breaks one layer. `takes_logprobs`: gives, ignores or refuses."""
+
+    def __init__(self, fault: str, takes_logprobs: str = "ignores") -> None:
+        self.fault, self.takes_logprobs, self.asked = fault, takes_logprobs, 0
+        stack = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Silence."""
+
+            def do_POST(self) -> None:
+                stack.asked += 1
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                status, said = stack.answer(body)
+                data = json.dumps(said).encode()
+                self.send_response(status)
+                if body.get("stream") and status == 200:
+                    data = stack.streamed(said)
+                    self.send_header("Content-Type", "text/event-stream")
+                else:
+                    self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+
+    def __enter__(self) -> Stack:
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    def answer(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if body.get("logprobs") and self.takes_logprobs == "refuses":
+            return 400, {"error": {"message": "logprobs are not supported", "code": 400}}
+        tools = [] if self.fault == "template" else body.get("tools") or []
+        prompt = json.dumps(tools) + json.dumps(body["messages"])
+        text = "I have no tool for that."
+        if "find_berth" in prompt:
+            text = f"<tool_call>\n{json.dumps(CALL)}\n</tool_call>"
+        if self.fault == "model":
+            text = text.replace("Ystad", "Kiel")
+        if self.fault == "sampler" and body.get("temperature", 1) > 0:
+            text = text.replace("Ystad", "Y" + "sz" * (self.asked % 5 + 1))
+        limit = body.get("max_tokens")
+        reason = "stop"
+        if limit is not None and len(text) > 4 * limit:
+            text, reason = text[: 4 * limit], "length"
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": reason}
+        if body.get("logprobs") and self.takes_logprobs == "gives":
+            choice["logprobs"] = {"content": [{"token": text, "bytes": list(text.encode())}]}
+        found = re.search(r"<tool_call>\n(.*)\n</tool_call>", text)
+        if found and body.get("tools"):
+            call = json.loads(found[1])
+            arguments = json.dumps(call["arguments"])
+            if self.fault == "server":
+                arguments = arguments.replace("Ystad", "Yst")
+            function = {"name": call["name"], "arguments": arguments}
+            message |= {
+                "content": None,
+                "tool_calls": [{"id": "c", "type": "function", "function": function}],
+            }
+            choice["finish_reason"] = "tool_calls"
+        usage = {"prompt_tokens": len(prompt) // 4, "completion_tokens": len(text) // 4 or 1}
+        return 200, {"id": "x", "object": "chat.completion", "created": 1, "model": "m",
+                     "choices": [choice], "usage": usage}  # fmt: skip
+
+    def streamed(self, said: dict[str, Any]) -> bytes:
+        choice = said["choices"][0]
+        delta = dict(choice["message"])
+        if "tool_calls" in delta:
+            delta["tool_calls"] = [{"index": 0, **delta["tool_calls"][0]}]
+        start = {"index": 0, "delta": delta, "finish_reason": None}
+        end = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
+        base = {**said, "object": "chat.completion.chunk"}
+        events = [{**base, "choices": [start]}, {**base, "choices": [end]}]
+        lines = [f"data: {json.dumps(event)}\n\n" for event in events]
+        return "".join([*lines, "data: [DONE]\n\n"]).encode()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[tp.Lab]:
+    with tp.Lab(tmp_path / "runs.db") as opened:
+        yield opened
+
+
+def asked(lab: tp.Lab, url: str, **settings: Any) -> Trial:
+    model = tp.Model("openai/m", api_base=url, api_key="k", max_retries=0, price=(0, 0))
+    plan = lab.plan([CASE], {"m": model}, ["native"], **settings)
+    return lab.run(plan, progress=False).trials()[0]
+
+
+@pytest.mark.parametrize("logprobs", ["gives", "ignores", "refuses"])
+@pytest.mark.parametrize("fault", ["model", "sampler", "template", "server"])
+def test_the_fault_of_a_layer_is_found(lab: tp.Lab, fault: str, logprobs: str) -> None:
+    with Stack(fault, logprobs) as stack:
+        trial = asked(lab, stack.url, temperature=0.7)
+        before = stack.asked
+        found = lab.blame(trial, budget=12)
+        assert found.layer == fault, str(found)
+        assert stack.asked - before <= 12
+        assert max(found.likely, key=lambda layer: found.likely[layer]) == fault
+    # Every request is recorded, and a probe's answer can be opened like any other.
+    assert all(a.trial.completion is not None for a in found.asked)
+    frame = found.frame
+    assert frame["asked"].sum() == sum(a.probe != "longer request" for a in found.asked)
+    assert (frame["low"] <= frame["failed"] / frame["asked"]).all()
+    assert fault in str(found)
+
+
+def test_what_the_record_says_is_not_asked(lab: tp.Lab) -> None:
+    with Stack("none") as stack:
+        trial = asked(lab, stack.url, max_tokens=8)
+        before = stack.asked
+        found = lab.blame(trial)
+        assert (found.layer, found.blame.code, stack.asked) == ("client", "token_limit", before)
+
+
+def test_a_dead_endpoint_and_a_healthy_one_beside_it(lab: tp.Lab) -> None:
+    with Stack("none") as stack:
+        url = stack.url
+    trial = asked(lab, url)
+    assert lab.blame(trial).layer == "transport"
+    with Stack("none") as healthy:
+        other = tp.Model("openai/m", api_base=healthy.url, api_key="k", price=(0, 0))
+        found = lab.blame([trial], other=other, budget=2)
+    assert [d.layer for d in found] == ["transport"]
+
+
+def test_too_few_requests_leave_it_open(lab: tp.Lab) -> None:
+    with Stack("server") as stack:
+        found = lab.blame(asked(lab, stack.url), budget=1)
+    assert found.layer == "cannot_tell"
+    assert found.blame.would_tell
+
+
+def test_what_did_not_fail_has_nobody_to_blame(lab: tp.Lab) -> None:
+    with Stack("none") as stack:
+        trial = asked(lab, stack.url)
+    assert trial.blame.layer == "none"
+    with pytest.raises(BadOptions, match="did not fail"):
+        lab.blame(trial)
+
+
+def test_a_longer_case_asks_the_same() -> None:
+    case = tp.Case("c", "A berth?", tp.core.toolspec.tool_specs([TOOL]))
+    longer = longer_case(case)
+    assert isinstance(case.input, str)
+    assert isinstance(longer.input, str)
+    (tool,) = longer.tools
+    assert tool.name == "find_berth"
+    assert tool.description.startswith("A free berth. Nothing else")
+    assert tool.schema["required"] == ["port"]
+    assert longer.input.startswith("A berth? Nothing else")
+    # Half of it is in the question, so that either half is missed.
+    added = characters_of(longer) - characters_of(case)
+    assert len(longer.input) - len(case.input) == added / 2
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "A"},
+        {"role": "assistant", "content": None},
+    ]
+    asked = longer_case(tp.Case("c", messages, case.tools)).messages
+    assert asked[0]["content"].startswith("A Nothing else")
+    assert asked[1] == messages[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # An error that stays where no call is written is the template's, one that goes is not.
+        "template-14-raises_items",
+        "server-27-error_500_index",
+        # One request is written in two lengths.
+        "template-20-user_cut",
+        "template-26-no_generation_prompt",
+        # No model writes a call without a name into a field of its own.
+        "server-08-stream_head_lost",
+        # What the request said beside the parameters that the lab knows.
+        "client-25-choice_none",
+    ],
+)
+def test_planted_faults_that_take_a_probe_of_their_own(lab: tp.Lab, name: str) -> None:
+    fault = next(fault for fault in planted() if fault.id == name)
+    with FaultyServer(fault) as server:
+        found = lab.blame(failing_trial(lab, fault, server))
+    assert found.layer == fault.layer, str(found)
+    assert len(found.asked) <= 12
+
+
+def test_the_command_asks(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = str(tmp_path / "runs.db")
+    with Stack("template") as stack:
+        with tp.Lab(store) as lab:
+            asked(lab, stack.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        assert main(["blame", "latest", "--ask", "--store", store]) == 0
+    assert "1 failed trial: template 1" in capsys.readouterr().out

@@ -1,0 +1,109 @@
+"""The smallest request that fails alike, over real HTTP: a model that one sentence leads astray."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.json_server import JsonServer
+from toolparse_lab.cli.app import main
+from toolparse_lab.core.errors import BadOptions
+
+
+def tool(name: str) -> dict[str, Any]:
+    properties = {"port": {"type": "string", "description": "Where."}, "day": {"type": "string"}}
+    return {
+        "name": name,
+        "description": "Says when the tide is high.",
+        "parameters": {"type": "object", "properties": properties, "required": ["port"]},
+    }
+
+
+CASE = {
+    "id": "one",
+    "messages": [
+        {"role": "system", "content": "You help sailors. You know every port."},
+        {"role": "user", "content": "Good morning!"},
+        {"role": "assistant", "content": "Good morning. What can I do?"},
+        {
+            "role": "user",
+            "content": "I sail at noon. When is high water in Bergen? Answer briefly. Thank you.",
+        },
+    ],
+    "tools": [tool(f"tool_{n}") for n in range(4)] + [tool("get_tide")],
+    "target": [{"name": "get_tide", "arguments": {"port": "Bergen"}}],
+}
+GOOD = '<tool_call>{"name": "get_tide", "arguments": {"port": "Bergen"}}</tool_call>'
+
+
+def astray(body: dict[str, Any]) -> dict[str, Any]:
+    """A model that forgets the call where it is to answer briefly."""
+    text = "14:10." if "briefly" in json.dumps(body["messages"]) else GOOD
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return {
+        "id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]
+    }  # fmt: skip
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[tp.Lab]:
+    with tp.Lab(tmp_path / "runs.db") as opened:
+        yield opened
+
+
+def failing(lab: tp.Lab, url: str, case: dict[str, Any] = CASE) -> Any:
+    model = tp.Model("openai/m", api_base=url, api_key="none")
+    (trial,) = lab.run(lab.plan([case], {"m": model}, ["hermes"]), progress=False).trials()
+    return trial
+
+
+def test_what_is_left_is_what_led_it_astray_and_what_the_target_speaks_of(lab: tp.Lab) -> None:
+    with JsonServer(astray) as server:
+        trial = failing(lab, server.url)
+        small = lab.shrink(trial)
+    assert small.whole
+    assert [t.name for t in small.case.tools] == ["get_tide"]
+    assert [t.description for t in small.case.tools] == [""]
+    assert list(small.case.tools[0].schema["properties"]) == ["port"]
+    (message,) = small.case.messages
+    assert message["content"] == "When is high water in Bergen? Answer briefly."
+    assert small.trial.outcome == trial.outcome == "abstained_wrongly"
+    assert small.asked <= 60
+    text = repr(small)
+    assert "5 to 1 tool" in text
+    assert "sentences" in text
+
+
+def test_a_small_budget_keeps_what_was_found(lab: tp.Lab) -> None:
+    with JsonServer(astray) as server:
+        small = lab.shrink(failing(lab, server.url), budget=3)
+    assert not small.whole
+    assert small.asked == 3
+    assert len(small.case.tools) < 5
+    assert "the budget was spent" in repr(small)
+
+
+def test_what_did_not_fail_has_nothing_to_keep(lab: tp.Lab) -> None:
+    good = {**CASE, "messages": [{"role": "user", "content": "When is high water in Bergen?"}]}
+    with JsonServer(astray) as server:
+        trial = failing(lab, server.url, good)
+        with pytest.raises(BadOptions, match="did not fail"):
+            lab.shrink(trial)
+
+
+def test_the_command_shows_the_smallest_request(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = str(tmp_path / "runs.db")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with JsonServer(astray) as server:
+        with tp.Lab(store) as lab:
+            failing(lab, server.url)
+        assert main(["blame", "latest", "--smallest", "--budget", "60", "--store", store]) == 0
+    assert "Answer briefly." in capsys.readouterr().out

@@ -1,0 +1,435 @@
+"""Rows to train on, rewards, the frame of arguments and whether probabilities tell right from
+wrong; from a log whose answers come with their tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.extensions.templates.test_replay import TEMPLATE
+from tests.extensions.train.test_tokens import answer_of, vocabulary
+from tests.json_server import JsonServer
+from toolparse_lab.cli.app import main
+from toolparse_lab.core.errors import BadOptions, StoreError
+from toolparse_lab.evals.reports.figures.calibration import Calibration
+from toolparse_lab.middleware.flow import recorded_tokens
+from toolparse_lab.parser.derivation.renderer import ChatTemplate
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["city"],
+}
+TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}]
+RIGHT = '<tool_call>{"name": "weather", "arguments": {"city": "Oslo", "days": 3}}</tool_call>'
+ANSWERS = {
+    "right": RIGHT,
+    "repaired": RIGHT.replace("3}", "3,}"),
+    "coerced": RIGHT.replace("3", '"3"'),
+    "wrong": RIGHT.replace("Oslo", "Rome"),
+    "no call": "It is cold there.",
+}
+
+
+def row_of(case: str, text: str, **members: Any) -> dict[str, Any]:
+    request = {
+        "model": "m",
+        "messages": [{"role": "user", "content": f"Weather for {case}?"}],
+        "tools": TOOLS,
+    }
+    response = answer_of(vocabulary("cl100k_base").cut(text), text)
+    response["choices"][0]["finish_reason"] = "stop"
+    target = [{"name": "weather", "arguments": {"city": "Oslo", "days": 3}}]
+    return {
+        "case_id": case, "request": request, "response": response, "target": target, **members
+    }  # fmt: skip
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[tp.Lab]:
+    with tp.Lab(tmp_path / "runs.db") as opened:
+        yield opened
+
+
+def ingested(lab: tp.Lab, answers: dict[str, str] = ANSWERS) -> Any:
+    rows = [row_of("one", text) for text in answers.values()]
+    return lab.ingest(rows, tools=TOOLS, protocol="hermes", progress=False)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+# -- what is kept, and frames
+
+
+def test_a_log_keeps_the_tokens_of_its_answers(lab: tp.Lab) -> None:
+    run = ingested(lab)
+    for trial in run.trials():
+        tokens = recorded_tokens(trial.completion)
+        assert tokens is not None
+        assert tokens.drawn in ANSWERS.values()
+        assert "".join(token.text for token in tokens) == tokens.drawn
+        assert trial.result.tokens == tokens
+        assert trial.reparse(policy="none").result.tokens == tokens
+
+
+def test_the_frame_of_arguments_has_tokens_and_whether_each_is_right(lab: tp.Lab) -> None:
+    run = ingested(lab)
+    frame = run.arguments_df()
+    raws = run.frame().set_index("trial_id")["raw"]
+    for row in frame.itertuples():
+        value = raws[row.trial_id][row.start : row.end]
+        assert value in (row.value_json, row.value_json.strip('"'), f'"{row.value_json}"')
+        assert row.logprob == pytest.approx(-0.25 * row.n_tokens)
+        assert row.min_logprob == -0.25
+    right = {(row.value_json, bool(row.right)) for row in frame.itertuples()}
+    assert right == {('"Oslo"', True), ('"Rome"', False), ("3", True)}
+    changed = frame[frame["changed"]]
+    assert changed["path"].tolist() == ["/days"]  # the coerced one; a comma is of no argument
+    assert tp.parse(RIGHT, "hermes").calls  # a single result has a frame too
+    from toolparse_lab.evals.frames.recorded import arguments_frame
+
+    alone = arguments_frame(tp.parse(RIGHT, "hermes"))
+    assert alone["path"].tolist() == ["/city", "/days"]
+    assert alone["right"].isna().all()
+    assert alone["n_tokens"].isna().all()
+
+
+# -- calibration
+
+
+def calibrated(lab: tp.Lab, size: int, *, tells: bool) -> Any:
+    # An argument is right as often as its probability says, or as often as not.
+    order, rows = random.Random(0), []
+    for i in range(size):
+        logprob = -order.random() * 2
+        is_right = order.random() < (pow(2.718281828, logprob) if tells else 0.5)
+        text = RIGHT if is_right else RIGHT.replace("Oslo", "Rome")
+        row = row_of(f"k{i}", text.replace(', "days": 3', ""))
+        row["target"] = [{"name": "weather", "arguments": {"city": "Oslo"}}]
+        for token in row["response"]["choices"][0]["logprobs"]["content"]:
+            token["logprob"] = logprob if token["token"] in ("Os", "R") else 0.0
+        rows.append(row)
+    return lab.ingest(rows, tools=TOOLS, protocol="hermes", progress=False)
+
+
+def test_probabilities_that_tell_right_from_wrong_are_found_calibrated(lab: tp.Lab) -> None:
+    calibration = calibrated(lab, 600, tells=True).calibration()
+    assert calibration.measured
+    assert calibration.n == 600
+    inside = (calibration.frame["low"] <= calibration.frame["confidence"]) & (
+        calibration.frame["confidence"] <= calibration.frame["high"]
+    )
+    assert inside.mean() >= 0.8
+    assert calibration.error.rate < 0.1
+    assert calibration.ranking.low > 0.6
+    assert calibration.frame["n"].sum() == 600
+
+
+def test_probabilities_that_tell_nothing_are_said_to(lab: tp.Lab) -> None:
+    calibration = calibrated(lab, 600, tells=False).calibration()
+    assert calibration.ranking.low < 0.5 < calibration.ranking.high
+
+
+def test_below_500_arguments_nothing_is_said(lab: tp.Lab, capsys: Any) -> None:
+    run = ingested(lab)
+    calibration = run.calibration()
+    assert not calibration.measured
+    assert calibration.frame.empty
+    assert str(calibration).startswith("Not measured: 8 arguments")
+    assert calibration.error.rate != calibration.error.rate
+    assert main(["tokens", run.run_id[:8], "--store", str(lab.store.url)]) == 1
+    assert "Not measured" in capsys.readouterr().out
+    with pytest.raises(BadOptions, match="confidence"):
+        Calibration(run.arguments_df(), by="mood")  # type: ignore[arg-type]
+
+
+# -- rows
+
+
+def test_right_answers_as_written_become_chat_rows(lab: tp.Lab, tmp_path: Path) -> None:
+    run = ingested(lab)
+    written = run.to_sft(tmp_path / "sft.jsonl", form="calls")
+    assert written.rows == 1
+    assert dict(written.left_out) == {"not right": 2, "right after a repair or a coercion": 2}
+    (row,) = lines(tmp_path / "sft.jsonl")
+    function = {"name": "weather", "arguments": {"city": "Oslo", "days": 3}}
+    assert row["messages"][-1]["tool_calls"] == [{"type": "function", "function": function}]
+    assert json.loads(row["tools"])[0]["function"]["name"] == "weather"
+    assert run.to_sft(tmp_path / "sft.jsonl", form="text").rows == 1
+    (row,) = lines(tmp_path / "sft.jsonl")
+    assert row["messages"][-1] == {"role": "assistant", "content": RIGHT}
+
+
+def test_pairs_hold_a_right_answer_against_one_that_the_model_got_wrong(
+    lab: tp.Lab, tmp_path: Path
+) -> None:
+    written = ingested(lab).to_dpo(tmp_path / "dpo.jsonl", form="calls")
+    assert (written.rows, sum(written.left_out.values())) == (1, 3)
+    (row,) = lines(tmp_path / "dpo.jsonl")
+    assert row["chosen"][0]["tool_calls"][0]["function"]["arguments"]["city"] == "Oslo"
+    rejected = row["rejected"][0]
+    assert rejected["tool_calls"][0]["function"]["arguments"]["city"] == "Rome"
+    assert [m["role"] for m in row["prompt"]] == ["user"]
+
+
+def test_rollouts_have_tokens_masks_and_rewards(lab: tp.Lab, tmp_path: Path) -> None:
+    run = ingested(lab)
+    assert run.to_rollouts(tmp_path / "r.jsonl").rows == len(ANSWERS)
+    by_text = {row["completion"]: row for row in lines(tmp_path / "r.jsonl")}
+    for name, text in ANSWERS.items():
+        row = by_text[text]
+        ids = row["completion_ids"]
+        assert vocabulary("cl100k_base").decode(ids) == text
+        assert len(ids) == len(row["loss_mask"]) == len(row["logprobs"]) == len(row["kinds"])
+        assert row["reward"] == (name in ("right", "repaired", "coerced"))
+        for argument in row["arguments"]:
+            drawn = vocabulary("cl100k_base").decode(ids[argument["start"] : argument["end"]])
+            assert ("3" if argument["path"] == "/days" else "o") in drawn
+    wrong = by_text[ANSWERS["wrong"]]["arguments"]
+    assert {a["path"]: a["right"] for a in wrong} == {"/city": False, "/days": True}
+
+
+def test_what_cannot_be_written_leaves_the_file_as_it_was(lab: tp.Lab, tmp_path: Path) -> None:
+    run = ingested(lab)
+    file = tmp_path / "rows.jsonl"
+    file.write_text("before")
+    with pytest.raises(BadOptions, match="form"):
+        run.to_sft(file, form="poem")
+    with pytest.raises(ZeroDivisionError):
+        run.to_rollouts(file, reward=lambda trial: 1 / 0)
+    with pytest.raises(StoreError):
+        run.to_sft(tmp_path / "nowhere" / "rows.jsonl")
+    assert file.read_text() == "before"
+    assert [p.name for p in tmp_path.iterdir() if p.suffix == ".jsonl"] == ["rows.jsonl"]
+
+
+def test_rows_load_as_a_dataset_and_render_back(lab: tp.Lab, tmp_path: Path) -> None:
+    pytest.importorskip("datasets", reason="the rows are loaded by datasets: make dev")
+    answers = {
+        "right": RIGHT,
+        "fewer": RIGHT.replace(', "days": 3', ""),
+        "null": RIGHT.replace("3}", "null}"),
+    }
+    rows = [row_of(name, text) for name, text in answers.items()]
+    rows[1]["target"] = [{"name": "weather", "arguments": {"city": "Oslo"}}]
+    rows[2]["target"] = [{"name": "weather", "arguments": {"city": "Oslo", "days": None}}]
+    nullable = json.loads(json.dumps(TOOLS))
+    nullable[0]["function"]["parameters"]["properties"]["days"]["type"] = ["integer", "null"]
+    for row in rows:
+        row["request"]["tools"] = nullable
+    run = lab.ingest(rows, protocol="hermes", progress=False)
+    file = tmp_path / "sft.jsonl"
+    assert run.to_sft(file, form="calls").rows == 3
+    program = (
+        "import datasets, json, sys\n"
+        "rows = datasets.load_dataset('json', data_files=sys.argv[1], split='train',"
+        " cache_dir=sys.argv[2])\n"
+        "print(json.dumps(list(rows)))"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", program, str(file), str(tmp_path / "cache")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "/usr/bin", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")},
+    )
+    loaded = json.loads(process.stdout.splitlines()[-1])
+    assert loaded == lines(file)
+    jobs = [{"messages": row["messages"], "add_generation_prompt": False} for row in loaded]
+    for rendering, text in zip(
+        ChatTemplate.of(TEMPLATE).render(jobs), answers.values(), strict=True
+    ):
+        calls = tp.parse(rendering.text, "hermes").calls
+        assert [c.arguments for c in calls] == [c.arguments for c in tp.parse(text, "hermes").calls]
+
+
+# -- rewards
+
+
+def test_a_reward_is_the_mean_of_its_parts() -> None:
+    wanted = [{"name": "weather", "arguments": {"city": "Oslo", "days": 3}}]
+    texts = list(ANSWERS.values())
+    columns = {"tools": [TOOLS] * 5, "target": [wanted] * 5}
+    judge = tp.reward("hermes", {"right": 1})
+    assert judge(texts, **columns) == [1, 1, 1, 0, 0]
+    assert tp.reward("hermes", {"unrepaired": 1})(texts, **columns) == [1, 0, 0, 1, 0]
+    assert tp.reward("hermes", {"valid": 1})(texts, **columns) == [1, 1, 1, 1, 0]
+    assert tp.reward("hermes", {"arguments": 1})(texts, **columns) == [1, 1, 1, 0.5, 0]
+    both = tp.reward("hermes", {"right": 3, "unrepaired": 1})
+    assert both(texts, **columns) == [1, 0.75, 0.75, 0.25, 0]
+    assert judge.__name__ == "tool_calls_hermes"
+
+
+def test_a_reward_takes_what_trainers_hand_over() -> None:
+    wanted = json.dumps([{"name": "weather", "arguments": {"city": "Oslo"}}])
+    function = {"name": "weather", "arguments": '{"city": "Oslo"}'}
+    completions = [
+        [{"role": "assistant", "content": RIGHT.replace(', "days": 3', "")}],
+        [{"role": "assistant", "content": "", "tool_calls": [{"function": function}]}],
+        [{"role": "assistant", "content": "No."}],
+    ]
+    judge = tp.reward("hermes", target="answer")
+    rewards = judge(
+        prompts=["q"] * 3,
+        completions=completions,
+        completion_ids=[[1]] * 3,
+        trainer_state=None,
+        tools=[json.dumps(TOOLS)] * 3,
+        answer=[wanted] * 3,
+    )
+    assert rewards == [1, 1, 0]
+
+
+def test_without_a_target_only_what_can_be_judged_counts() -> None:
+    judge = tp.reward("hermes")
+    assert judge([RIGHT, "Hello"], tools=[TOOLS] * 2) == [1.0, None]
+    # Where no call is wanted, a text is right.
+    assert judge([RIGHT, "Hello"], tools=[TOOLS] * 2, target=[[], []])[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("weights", "columns"),
+    [
+        ({"beauty": 1}, {}),
+        ({"right": "much"}, {}),
+        ({}, {}),
+        (None, {"tools": [TOOLS]}),
+        (None, {"target": ["{", "{"]}),
+    ],
+)
+def test_a_wrong_reward_is_refused(weights: Any, columns: Any) -> None:
+    with pytest.raises(BadOptions):
+        tp.reward("hermes", weights)(["a", "b"], **columns)
+
+
+# -- the command line
+
+
+def test_tokens_and_rows_on_the_command_line(lab: tp.Lab, tmp_path: Path, capsys: Any) -> None:
+    run = ingested(lab)
+    trial = run.trials()[0]
+    store = ["--store", str(lab.store.url)]
+    assert main(["tokens", run.run_id[:8], trial.trial_id, *store]) == 0
+    out = capsys.readouterr().out
+    assert "0/city" in out
+    assert "77.9%" in out
+    assert main(["tokens", run.run_id[:8], trial.trial_id, "--json", *store]) == 0
+    labels = json.loads(capsys.readouterr().out)
+    assert "".join(label["text"] for label in labels) == RIGHT
+    for rows in ("sft", "dpo", "rollouts"):
+        file = tmp_path / f"{rows}.jsonl"
+        assert main(["export", run.run_id[:8], "--as", rows, "--out", str(file), *store]) == 0
+        assert lines(file)
+    assert "left out" in capsys.readouterr().out
+
+
+def test_a_replay_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
+    from tests.extensions.templates.test_replay import CALL, conversation
+
+    (tmp_path / "t.jinja").write_text(TEMPLATE)
+    file = tmp_path / "c.json"
+    file.write_text(json.dumps(conversation()))
+    assert main(["template", "replay", str(tmp_path / "t.jinja"), str(file)]) == 0
+    file.write_text(json.dumps({"messages": conversation(CALL.replace(": ", ":")), "tools": []}))
+    assert main(["template", "replay", str(tmp_path / "t.jinja"), str(file)]) == 1
+    assert "replay.white-space" in capsys.readouterr().out
+    file.write_text("{")
+    assert main(["template", "replay", str(tmp_path / "t.jinja"), str(file)]) == 2
+    assert main(["template", "replay", str(tmp_path / "t.jinja")]) == 2
+
+
+# -- conversations, of a server that says its ids
+
+# As the messages of a later question write the call.
+COMPACT = RIGHT.replace(": ", ":").replace(", ", ",")
+
+
+def token_server(spaces: str) -> JsonServer:
+    """A server that gives ids of prompt and answer, as vLLM does for `return_token_ids`: the first
+    answer calls a tool, the next one says what it gave.
+
+    spaces: what the prompt has between the messages of a later turn.
+    """
+    words = vocabulary("cl100k_base")
+
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        later = len([m for m in body["messages"] if m["role"] == "assistant"])
+        prompt = [
+            i
+            for message in body["messages"]
+            for part in (message["content"], spaces if later else "", "<|im_start|>")
+            for i, _ in words.cut(part)
+        ]
+        text = "It is cold in Oslo." if later else COMPACT
+        response = answer_of(words.cut(text), text)
+        choice = response["choices"][0]
+        ids = [i for i, _ in words.cut(text)]
+        choice |= {"index": 0, "finish_reason": "stop", "token_ids": ids}
+        choice["message"]["role"] = "assistant"
+        for token in choice["logprobs"]["content"]:
+            token["top_logprobs"] = []
+            del token["id"]
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        return response | {
+            "id": "c", "object": "chat.completion", "created": 1, "model": "m", "usage": usage,
+            "prompt_token_ids": prompt,
+        }  # fmt: skip
+
+    return JsonServer(answer)
+
+
+@pytest.mark.parametrize("spaces", ["", " "])
+def test_a_conversation_is_one_sequence_as_far_as_its_prompts_go_on(
+    lab: tp.Lab, tmp_path: Path, spaces: str
+) -> None:
+    with token_server(spaces) as server:
+        model = tp.Model("openai/m", api_base=server.url, api_key="none")
+        case = {
+            "id": "one",
+            "input": "Weather in Oslo?",
+            "tools": TOOLS,
+            "target": [{"name": "weather", "arguments": {"city": "Oslo", "days": 3}}],
+        }
+        plan = lab.plan(
+            [case],
+            {"m": model},
+            ["hermes"],
+            max_turns=2,
+            logprobs=True,
+            extra_body={"return_token_ids": True},
+            runnable={"weather": lambda city, days: "cold"},
+        )
+        run = lab.run(plan, progress=False)
+    (trial,) = run.trials()
+    assert trial.outcome == "correct", trial.why()
+    assert trial.conversation is not None
+    assert len(trial.conversation.turns) == 2
+    written = run.to_rollouts(tmp_path / "r.jsonl")
+    rows = lines(tmp_path / "r.jsonl")
+    report = trial.replay_check()
+    assert report.levels == ("ids",)
+    if spaces:
+        assert [row["part"] for row in rows] == [0, 1]
+        assert not report.ok
+    else:
+        (row,) = rows
+        assert report.ok
+        mask = row["loss_mask"]
+        drawn = [i for i, own in zip(row["completion_ids"], mask, strict=True) if own]
+        assert vocabulary("cl100k_base").decode(drawn) == COMPACT + "It is cold in Oslo."
+        assert 0 in mask
+        assert {k for k, own in zip(row["kinds"], mask, strict=True) if not own} == {"prompt"}
+    assert written.rows == len(rows)
+    with pytest.raises(BadOptions, match="one turn"):
+        ingested(lab).trials()[0].replay_check()

@@ -1,0 +1,59 @@
+"""Messages whose header says that they are text or thought: no call in them is executed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.core_cases import rows
+from tests.formats.test_tables import TOOLS, calls_of
+from tests.laws import check_all
+
+_NAMED = 'a&b"c&quot;'
+
+
+@pytest.mark.parametrize("case", rows("messages.jsonl"))
+@pytest.mark.parametrize("by_name", [True, False])
+def test_only_calls_to_tools_count(case: dict[str, Any], by_name: bool) -> None:
+    if not by_name and case.get("named_only"):
+        pytest.skip("other formats have such tags")
+    result = check_all(case["raw"], case["format"] if by_name else "auto", TOOLS)
+    assert [[c.name, c.arguments] for c in result.calls if c.ok] == case["calls"]
+    if "text" in case:
+        assert result.text == case["text"]
+
+
+def test_a_call_in_a_message_is_noted() -> None:
+    raw = '<|channel|>final<|message|><tool_call>{"name": "ping", "arguments": {}}</tool_call>'
+    (note,) = (p for p in tp.parse(raw, "auto", TOOLS).problems if p.severity == "info")
+    assert (note.code, note.message) == (
+        "call.quoted-example",
+        "a call in a message that is text is an example",
+    )
+
+
+def test_names_in_attributes_are_escaped_and_read_back() -> None:
+    protocol = tp.protocols()["kimi_k3_xtml"]
+    tools = [{"name": _NAMED, "parameters": {"type": "object"}}]
+    arguments = {'po&rt"': "a &amp; b", "list": [1, {"x": "&quot;"}]}
+    text = protocol.write_call(_NAMED, json.dumps(arguments))
+    assert 'tool="a&amp;b&quot;c&amp;quot;"' in text
+    (call,) = check_all(text, protocol, tools).calls
+    assert calls_of(tp.parse(text, protocol, tools)) == [(_NAMED, arguments)]
+    assert call.origin('/po&rt"').span.of(text) == "a &amp; b"
+    assert call.origin("/list/1/x").span.of(text) == "&quot;"
+
+
+def test_two_keys_that_say_one_name_are_left_as_they_stand() -> None:
+    raw = (
+        '<|open|>tools<|sep|><|open|>call tool="ping" index="1"<|sep|>'
+        '<|open|>argument key="a&amp;quot;" type="string"<|sep|>1<|close|>argument<|sep|>'
+        '<|open|>argument key="a&amp;&quot;" type="string"<|sep|>2<|close|>argument<|sep|>'
+        '<|open|>argument key="a&&quot;" type="string"<|sep|>3<|close|>argument<|sep|>'
+        "<|close|>call<|sep|><|close|>tools<|sep|>"
+    )
+    (call,) = tp.parse(raw, "kimi_k3_xtml").calls
+    assert list(call.arguments.values()) == ["1", "2", "3"]

@@ -1,0 +1,133 @@
+"""`openai_json`: a provider's own calls as canonical JSON, and the same JSON as a model writes it,
+under the laws."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.core_cases import load
+from tests.laws import check_all, run_chunks
+
+TOOLS = [
+    {
+        "name": "f",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "s": {"type": "string"}},
+        },
+    }
+]
+CASES = load("openai_json.jsonl")
+
+
+@pytest.mark.parametrize("protocol", ["openai_json", "native", "auto"])
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c["id"])
+def test_messages(case: dict[str, Any], protocol: str) -> None:
+    result = check_all(case["raw"], protocol, TOOLS)
+    found = [
+        [c.name, c.status, c.arguments_json, [p.code for p in c.problems]] for c in result.calls
+    ]
+    assert found == case["calls"]
+    assert result.text == case["text"]
+    assert result.reasoning == case.get("reasoning", "")
+    assert [[e.rule for e in c.edits] for c in result.calls] == case.get(
+        "edits", [[] for _ in found]
+    )
+    assert [[s.rule for s in c.steps] for c in result.calls] == case.get(
+        "steps", [[] for _ in found]
+    )
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "origins" in c], ids=lambda c: c["id"])
+def test_origins_are_the_raw_characters(case: dict[str, Any]) -> None:
+    result = tp.parse(case["raw"], "openai_json", TOOLS)
+    for call, wanted in zip(result.calls, case["origins"], strict=True):
+        for path, text in wanted.items():
+            origin = call.origin(path)
+            assert (origin.span.of(case["raw"]), origin.exact) == (text, True)
+
+
+def test_what_is_wrong_is_shown_where_it_stands() -> None:
+    raw = (
+        '{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\\"a\\": 1 oops}"}}]}'
+    )
+    call = tp.parse(raw, "openai_json", TOOLS).calls[0]
+    span = call.problems[0].span
+    assert span is not None
+    assert raw[span.start :].startswith("oops")
+
+
+def test_events_say_texts_and_calls_of_their_own() -> None:
+    raw = '{"content":"a\\nb","tool_calls":[{"id":"x","function":{"name":"f","arguments":"{}"}}]}'
+    _, log = run_chunks([raw[:30], raw[30:]], "openai_json", TOOLS)
+    assert [kind for kind, *_ in log] == [
+        "Markup",
+        "TextDelta",
+        "Markup",
+        "CallStart",
+        "CallDelta",
+        "CallEnd",
+        "Markup",
+    ]
+
+
+def test_repair_off_and_depth() -> None:
+    raw = '{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\\"a\\": 1,}"}}]}'
+    call = tp.parse(raw, "openai_json", TOOLS, {"repair": False}).calls[0]
+    assert (call.status, call.problems[0].code) == ("undecodable", "decode.json")
+    deep = json.dumps({"a": json.loads("[" * 60 + "]" * 60)})
+    raw = json.dumps(
+        {"content": None, "tool_calls": [{"function": {"name": "f", "arguments": deep}}]}
+    )
+    call = tp.parse(raw, "openai_json", TOOLS, {"max_depth": 30}).calls[0]
+    assert call.status == "undecodable"
+    assert call.problems[0].code == "decode.too-deep"
+    check_all('{"content":' * 5000, "openai_json", TOOLS, every_split=False)
+
+
+def test_texts_survive_serialising() -> None:
+    result = tp.parse('{"content":"\\"q\\"","tool_calls":[]}', "native")
+    again = tp.ParseResult.from_dict(json.loads(result.to_json()))
+    assert again == result
+    assert again.text == '"q"'
+
+
+def test_calls_are_joined_in_one_message() -> None:
+    protocol = tp.protocols()["openai_json"]
+    one, two = protocol.write_call("f", '{"a":1}'), protocol.write_call("f", '{"s":"\\"]}"}')
+    result = check_all(protocol.join_calls([one, two]), "openai_json", TOOLS)
+    assert [(c.wire_id, c.arguments) for c in result.calls] == [
+        ("call_0", {"a": 1}),
+        ("call_1", {"s": '"]}'}),
+    ]
+
+
+def test_a_message_in_auto_is_no_obstacle_to_other_formats() -> None:
+    raw = '{"content": 1}\n<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
+    assert [c.protocol for c in tp.parse(raw, "auto", TOOLS).calls] == ["hermes"]
+    bare = '{"name": "f", "arguments": {"a": 1}}'
+    assert [c.arguments for c in tp.parse(bare, "auto", TOOLS).calls] == [{"a": 1}]
+
+
+def test_a_stream_through_the_middleware_says_what_the_whole_says() -> None:
+    middleware = tp.create_tool_middleware("openai_json")
+    turn = middleware.transform_params(
+        {"messages": [{"role": "user", "content": "hi"}], "tools": TOOLS}
+    )
+    raw = '{"content":"say \\"a\\"\\n","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}'
+    stream = middleware.wrap_stream(turn)
+    deltas = [d for ch in raw for d in stream.feed(ch)] + list(stream.close()[0])
+    said = "".join(d.get("content", "") for d in deltas)
+    assert said == middleware.wrap_generate(turn, raw).message["content"] == 'say "a"\n'
+
+
+def test_origins_in_a_string_that_was_repaired_itself() -> None:
+    """In other formats too: the text inside the string is found by way of the repaired string."""
+    raw = '<tool_call>{"name":"f","arguments":"{\\"s\\":\\"x \\\\\\i\\"}"}</tool_call>'
+    call = check_all(raw, "hermes", TOOLS).calls[0]
+    assert call.arguments == {"s": "x \\i"}
+    assert call.origin("/s").span.of(raw) == "x \\\\\\i"

@@ -1,0 +1,178 @@
+"""Examples: plausible by the schema, deterministic, and never the answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from toolparse_lab.core.toolspec import ToolSpec, tool_specs
+from toolparse_lab.core.values import leaves
+from toolparse_lab.formats.prompt.shots import FIXED_SHOTS, Shot, example_arguments, make_shots
+
+CASES = Path(__file__).parents[2] / "datasets" / "cases.jsonl"
+ROWS = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
+TOOLS = {(t.name, t.schema_json): t for row in ROWS for t in tool_specs(row["tools"])}
+
+
+def tool(
+    properties: dict[str, Any], *required: str, name: str = "f", description: str = ""
+) -> ToolSpec:
+    schema = {"type": "object", "properties": properties, "required": list(required or properties)}
+    return ToolSpec.of({"name": name, "description": description, "parameters": schema})
+
+
+@pytest.mark.parametrize("spec", TOOLS.values(), ids=lambda t: t.name)
+def test_examples_satisfy_the_schemas_of_the_cases(spec: ToolSpec) -> None:
+    validator = Draft202012Validator(
+        spec.schema, format_checker=Draft202012Validator.FORMAT_CHECKER
+    )
+    for variant in range(6):
+        arguments = example_arguments(spec, variant)
+        if arguments is not None:
+            assert not [e.message for e in validator.iter_errors(arguments)], arguments
+    assert example_arguments(spec, 1) == example_arguments(spec, 1)
+
+
+@pytest.mark.parametrize(
+    ("schema", "first", "second"),
+    [
+        ({"type": "string", "enum": ["red", "blue"]}, "red", "blue"),
+        ({"const": 4}, 4, 4),
+        ({"type": "string", "examples": ["p", "q"]}, "p", "q"),
+        ({"type": "boolean"}, True, False),
+        ({"type": "integer", "minimum": 10, "maximum": 12}, 11, 10),
+        ({"type": "integer", "maximum": 3}, 2, 1),
+        ({"type": "number", "minimum": 0}, 2.75, 18.5),
+        ({"type": "string", "format": "date"}, "2031-03-14", "2032-07-02"),
+        ({"type": "string", "pattern": "^[a-z]{2}$"}, "fi", "sw"),
+        ({"type": "string", "maxLength": 3}, "ced", "lan"),
+        ({"type": "string", "minLength": 20}, "cedar cedar cedar c.", "lantern lantern lan."),
+        ({"type": "integer", "multipleOf": 5}, 5, 25),
+        ({"type": ["null", "integer"]}, 7, 26),
+        ({"type": "null"}, None, None),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, [7, 26], [26, 58]),
+        (
+            {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "boolean"}]},
+            [7, True],
+            [26, False],
+        ),
+        ({"$ref": "#/properties/other"}, "cedar", "lantern"),
+        ({}, "cedar", "lantern"),
+    ],
+)
+def test_values_by_schema(schema: dict[str, Any], first: Any, second: Any) -> None:
+    spec = tool({"x": schema, "other": {"type": "string"}}, "x")
+    assert [example_arguments(spec, v) for v in (0, 1)] == [{"x": first}, {"x": second}]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("city", "Lisbon"),
+        ("homeCity", "Lisbon"),
+        ("email_address", "kim@example.org"),
+        ("room", "attic"),
+    ],
+)
+def test_values_by_name(name: str, value: str) -> None:
+    assert example_arguments(tool({name: {"type": "string"}})) == {name: value}
+
+
+def test_only_what_is_required_or_the_first() -> None:
+    two = {"a": {"type": "integer"}, "b": {"type": "integer"}}
+    assert example_arguments(tool(two, "b")) == {"b": 7}
+    assert example_arguments(ToolSpec.of({"name": "f", "parameters": {"properties": two}})) == {
+        "a": 7
+    }
+    assert example_arguments(ToolSpec("f")) == {}
+    assert example_arguments(tool(two)) == {"a": 7, "b": 26}
+
+
+@pytest.mark.parametrize("pattern", ["^Q{40}$", "(?<bad"])
+def test_no_value_for_a_pattern(pattern: str) -> None:
+    spec = tool({"x": {"type": "string", "pattern": pattern}})
+    assert example_arguments(spec) is None
+    assert not make_shots([spec], 1)[0].own
+
+
+def test_recursive_schema_ends() -> None:
+    loop = {"$ref": "#/$defs/n"}
+    node = {
+        "type": "object",
+        "properties": {"next": loop, "all": {"type": "array", "items": loop}},
+        "required": ["all"],
+    }
+    spec = ToolSpec.of({"name": "f", "parameters": {**node, "$defs": {"n": node}}})
+    assert json.dumps(example_arguments(spec)).count("all") <= 4
+
+
+def test_tools_take_turns() -> None:
+    specs = [tool({"city": {"type": "string"}}, name=n) for n in ("a", "b")]
+    assert [s.name for s in make_shots(specs, 5)] == ["a", "b", "a", "b", "a"]
+    assert len({s.arguments_json for s in make_shots(specs[:1], 4)}) == 4
+    assert make_shots([], 3) == ()
+    assert make_shots(specs, 0) == ()
+
+
+def test_request_says_the_values() -> None:
+    spec = tool(
+        {"city": {"type": "string"}, "days": {"type": "integer"}}, description="Get it. Slowly."
+    )
+    assert make_shots([spec], 1)[0] == Shot(
+        "Get it: city Lisbon, days 26", "f", '{"city":"Lisbon","days":26}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("properties", "text", "target", "own"),
+    [
+        ({"city": {"type": "string"}}, "in Oslo", None, True),
+        ({"n": {"type": "integer"}}, "7, 26, 58 or 113?", None, False),
+        ({"n": {"type": "integer"}}, "72658113", None, True),
+        ({"on": {"type": "boolean"}}, "on", None, False),
+        ({"c": {"enum": ["red", "blue"]}}, "paint it", None, False),
+        ({"c": {"enum": ["red", "blue"]}, "n": {"type": "integer"}}, "paint it red", None, True),
+        ({"n": {"type": "integer"}}, "that many", [7, 26, 58, 113], False),
+        ({"n": {"type": "integer"}}, "that many", [7, 26], True),
+    ],
+)
+def test_leaks(properties: dict[str, Any], text: str, target: list[int] | None, own: bool) -> None:
+    wanted = [{"name": "f", "arguments": {"n": {"$any": target}}}] if target else None
+    (shot,) = make_shots([tool(properties)], 1, text=text, target=wanted)
+    assert shot.own is own
+    assert all(str(n) not in shot.arguments_json for n in target or () if own)
+
+
+def test_no_parameters_no_own_example() -> None:
+    assert not make_shots([ToolSpec("lock_all")], 1)[0].own
+
+
+def test_fixed_examples_avoid_names_and_words_of_the_case() -> None:
+    specs = [ToolSpec(FIXED_SHOTS[0].name), ToolSpec("lock_all")]
+    shots = make_shots(specs, 3, text="Is it far from Bergen?")
+    names = [s.name for s in shots]
+    assert len(set(names)) == 3
+    assert not {"set_alarm", "measure_distance", "lock_all"}.intersection(names)
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r["target"]], ids=lambda r: r["id"])
+def test_no_case_is_given_away(row: dict[str, Any]) -> None:
+    text = (
+        row["input"]
+        if isinstance(row["input"], str)
+        else json.dumps(row["input"], ensure_ascii=False)
+    )
+    shots = make_shots(tool_specs(row["tools"]), 2, text=text)
+    wanted = {v for _, v in leaves(row["target"]) if isinstance(v, str) and not v.startswith("$")}
+    listed = {v for t in row["tools"] for _, v in leaves(t["parameters"]) if isinstance(v, str)}
+    for shot in shots:
+        assert not {v for _, v in leaves(json.loads(shot.arguments_json)) if isinstance(v, str)} & (
+            wanted - listed
+        )
+        assert {"name": shot.name, "arguments": json.loads(shot.arguments_json)} not in row[
+            "target"
+        ]

@@ -1,0 +1,486 @@
+"""Responses of any client become what the model wrote: whole, in chunks, as event streams, of four
+endpoints."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import toolparse_lab as tp
+from tests.mock_openai import MockOpenAI
+from toolparse_lab.parser.capture import capture
+from toolparse_lab.parser.capture.captured import is_event_stream
+
+TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
+BROKEN = '{"a": "1",}'
+CALL = {"id": "c0", "type": "function", "function": {"name": "f", "arguments": BROKEN}}
+CANONICAL = (
+    '{"content":"Well","tool_calls":[{"id":"c0","type":"function","function":{"name":"f",'
+    '"arguments":"{\\"a\\": \\"1\\",}"}}]}'
+)
+CHAT: dict[str, Any] = {
+    "id": "r1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "m",
+    "system_fingerprint": "fp",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {"role": "assistant", "content": "Well", "tool_calls": [CALL]},
+        }
+    ],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+}
+ANTHROPIC: dict[str, Any] = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "m",
+    "content": [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "text", "text": "Well"},
+        {"type": "tool_use", "id": "c0", "name": "f", "input": {"a": 1}},
+    ],
+    "stop_reason": "tool_use",
+    "usage": {"input_tokens": 1, "output_tokens": 2},
+}
+RESPONSE: dict[str, Any] = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "status": "completed",
+    "model": "m",
+    "output": [
+        {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "hm"}]},
+        {
+            "type": "message", "id": "m1", "role": "assistant", "status": "completed",
+            "content": [{"type": "output_text", "text": "Well", "annotations": []}],
+        },
+        {"type": "function_call", "id": "fc", "call_id": "c0", "name": "f", "arguments": BROKEN},
+    ],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+}  # fmt: skip
+
+
+def deltas(*pieces: dict[str, Any], finish: str | None = "stop") -> list[dict[str, Any]]:
+    out = [
+        {
+            "id": "r1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [{"index": 0, "delta": d, "finish_reason": None}],
+        }
+        for d in pieces
+    ]
+    end = (
+        [{**out[-1], "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}]
+        if finish
+        else []
+    )
+    return [*out, *end]
+
+
+def call_delta(index: int, arguments: str, **more: Any) -> dict[str, Any]:
+    function = {"arguments": arguments, **({"name": more.pop("name")} if "name" in more else {})}
+    return {"tool_calls": [{"index": index, "function": function, **more}]}
+
+
+CHUNKS = deltas(
+    {"role": "assistant", "content": "We"},
+    {"content": "ll"},
+    call_delta(0, "", id="c0", type="function", name="f"),
+    call_delta(0, BROKEN[:4]),
+    call_delta(0, BROKEN[4:]),
+    finish="tool_calls",
+)
+
+
+def sse(messages: list[dict[str, Any]], done: bool = True, line: str = "\n") -> str:
+    text = "".join(f"data: {json.dumps(m)}{line}{line}" for m in messages)
+    return text + (f"data: [DONE]{line}{line}" if done else "")
+
+
+def openai_objects() -> dict[str, Any]:
+    import openai.types.chat as chat
+    import openai.types.responses as responses
+
+    return {
+        "openai chat": chat.ChatCompletion.model_validate(CHAT),
+        "openai choice": chat.ChatCompletion.model_validate(CHAT).choices[0],
+        "openai message": chat.ChatCompletion.model_validate(CHAT).choices[0].message,
+        "openai chunks": [chat.ChatCompletionChunk.model_validate(c) for c in CHUNKS],
+        "openai responses": responses.Response.model_validate(RESPONSE),
+    }
+
+
+def litellm_objects() -> dict[str, Any]:
+    from toolparse_lab.runner.litellm_door import litellm_module
+
+    litellm_module()
+    import litellm.types.utils as shapes
+
+    return {
+        "litellm": shapes.ModelResponse(**CHAT),
+        "litellm chunks": [shapes.ModelResponseStream(**c) for c in CHUNKS],
+        "litellm message": shapes.ModelResponse(**CHAT).choices[0].message,
+    }
+
+
+SHAPES: dict[str, Any] = {
+    "chat": CHAT,
+    "choice": CHAT["choices"][0],
+    "message": CHAT["choices"][0]["message"],
+    "chunks": CHUNKS,
+    "event stream": sse(CHUNKS),
+    "event stream with CRLF and comments": ": hello\r\n\r\n" + sse(CHUNKS, line="\r\n"),
+    "event stream without blank lines": sse(CHUNKS).replace("\n\n", "\n"),
+    "responses": RESPONSE,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_native_calls_of_every_shape(shape: str) -> None:
+    check_native(SHAPES[shape])
+
+
+@pytest.mark.parametrize("kind", [openai_objects, litellm_objects])
+def test_native_calls_of_clients_objects(kind: Any) -> None:
+    for name, obj in kind().items():
+        try:
+            check_native(obj)
+        except AssertionError as e:
+            raise AssertionError(name) from e
+
+
+def check_native(obj: Any) -> None:
+    found = capture(obj)
+    assert found.raw == CANONICAL
+    assert found.endpoint_kind == "native_tools"
+    result = tp.parse(obj, tools=TOOLS)
+    assert (result.raw, result.protocol, result.text) == (CANONICAL, "openai_json", "Well")
+    (call,) = result.calls
+    assert (call.status, call.arguments, call.wire_id) == ("ok", {"a": 1}, "c0")
+    assert [e.rule for e in call.edits] == ["rjson.trailing-comma"]
+    assert call.origin("/a").span.of(CANONICAL) == "1"
+
+
+def test_what_a_chat_completion_says_beside_its_text() -> None:
+    found = tp.Captured.of(CHAT)
+    assert (found.id, found.model, found.system_fingerprint) == ("r1", "m", "fp")
+    assert (found.finish_reason, found.choices, found.stream, found.cut) == (
+        "tool_calls",
+        1,
+        False,
+        False,
+    )
+    assert found.usage == CHAT["usage"]
+    assert (found.fidelity, tp.Captured.of(found)) == ("sdk", found)
+    assert capture(sse(CHUNKS).encode()) == capture(sse(CHUNKS))
+
+
+def test_anthropic_messages_whole_and_streamed() -> None:
+    found = capture(ANTHROPIC)
+    assert (found.reasoning, found.content, found.finish_reason) == ("hm", "Well", "tool_use")
+    assert tp.parse(ANTHROPIC, tools=TOOLS).calls[0].arguments == {"a": 1}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**ANTHROPIC, "content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Well"}},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "content_block_start", "index": 1,
+            "content_block": {"type": "tool_use", "id": "c0", "name": "f", "input": {}},
+        },
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": BROKEN}},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}},
+        {"type": "message_stop"},
+    ]  # fmt: skip
+    text = "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events)
+    for stream in (events, text):
+        found = capture(stream)
+        assert (found.raw, found.cut, found.finish_reason) == (CANONICAL, False, "tool_use")
+        assert found.usage == {"input_tokens": 1, "output_tokens": 9}
+
+
+def test_events_of_the_responses_api() -> None:
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {**RESPONSE, "status": "in_progress", "output": []}},
+        {"type": "response.output_text.delta", "output_index": 0, "delta": "We"},
+        {"type": "response.output_text.delta", "output_index": 0, "delta": "ll"},
+        {
+            "type": "response.output_item.added", "output_index": 1,
+            "item": {"type": "function_call", "call_id": "c0", "name": "f", "arguments": ""},
+        },
+        {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": BROKEN},
+        {"type": "response.completed", "response": RESPONSE},
+    ]  # fmt: skip
+    assert (capture(events).raw, capture(events).cut) == (CANONICAL, False)
+    assert capture(events[:-1]).cut
+
+
+def test_a_text_stays_a_text() -> None:
+    for text in (
+        "Hi",
+        "",
+        "data: what the model says about data",
+        'data: {"x": 1}\nand prose',
+        "id: 5",
+    ):
+        found = capture(text)
+        assert (found.raw, found.fidelity, found.stream) == (text, "replayed", False)
+        assert tp.parse(text).raw == text
+    hermes = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
+    chat = {"choices": [{"message": {"content": hermes}}]}
+    assert tp.parse(chat, "hermes", TOOLS) == tp.parse(hermes, "hermes", TOOLS)
+
+
+def test_a_cut_stream_is_never_finished() -> None:
+    whole = capture(sse(CHUNKS))
+    assert (whole.cut, whole.finish_reason, whole.fidelity) == (False, "tool_calls", "wire")
+    for cut in range(1, 6):
+        text = sse(CHUNKS, done=False)
+        broken = text[: [i for i, c in enumerate(text) if c == "\n"][2 * cut - 1]]
+        assert capture(broken).cut
+        assert capture(CHUNKS[:cut]).cut
+        result = tp.parse(broken, tools=TOOLS)
+        assert [c.status for c in result.calls] == (["truncated"] if cut > 2 else [])
+        assert result.text == ("Well" if cut > 1 else "We")
+    in_a_line = sse(CHUNKS, done=False)[:-40]
+    found = capture(in_a_line)
+    assert found.cut
+    assert len(found.unreadable) == 1
+
+
+def test_pieces_keep_their_kind_and_order() -> None:
+    found = capture(
+        deltas({"reasoning_content": "hm"}, {"content": "a\ud83d"}, {"content": "\ude00b"})
+    )
+    assert found.chunks == (("reasoning", "hm"), ("content", "a\ud83d"), ("content", "\ude00b"))
+    assert (found.content, found.reasoning) == ("a😀b", "hm")
+
+
+def test_parallel_calls_that_all_have_the_index_0() -> None:
+    found = capture(
+        deltas(
+            call_delta(0, "{", id="a", name="f"),
+            call_delta(0, "}"),
+            call_delta(0, '{"a"', id="b", name="f"),
+            call_delta(0, ":2}"),
+        )
+    )
+    calls = tp.parse(found.raw, tools=TOOLS).calls
+    assert [(c.wire_id, c.arguments) for c in calls] == [("a", {}), ("b", {"a": 2})]
+
+
+def test_choices() -> None:
+    two = {"choices": [{"message": {"content": "a"}}, {"message": {"content": "b"}}]}
+    assert [capture(two, n).content for n in (0, 1)] == ["a", "b"]
+    with pytest.raises(tp.errors.UnreadableInput, match="no such choice"):
+        capture(two, 2)
+    for wrong in (-1, True, "0"):
+        with pytest.raises(tp.errors.BadOptions):
+            capture(two, wrong)  # type: ignore[arg-type]
+
+
+def test_raw_completions() -> None:
+    found = capture(
+        {
+            "object": "text_completion",
+            "choices": [{"text": "<tool_call>", "finish_reason": "length"}],
+        }
+    )
+    assert (found.raw, found.endpoint_kind, found.finish_reason) == (
+        "<tool_call>",
+        "raw_completion",
+        "length",
+    )
+
+
+def test_an_answer_without_calls_is_read_as_native_when_asked() -> None:
+    chat = {"choices": [{"message": {"content": '{"tool_calls": []}', "role": "assistant"}}]}
+    result = tp.parse(chat, "native", TOOLS)
+    assert (result.text, result.calls) == ('{"tool_calls": []}', ())
+    assert json.loads(result.raw) == {"content": '{"tool_calls": []}', "tool_calls": []}
+
+
+WRONG: dict[str, Any] = {
+    "nothing": None,
+    "a number": 1,
+    "an empty dict": {},
+    "another dict": {"a": 1},
+    "an empty list": [],
+    "a list of texts": ["a", "b"],
+    "a list of other dicts": [{"a": 1}],
+    "an object": object(),
+    "a class": dict,
+    "no choices": {"choices": []},
+    "choices of nothing": {"choices": [None]},
+    "a message of text": {"choices": [{"message": "hi"}]},
+    "content of a wrong type": {"role": "assistant", "content": 5},
+    "a user's message": {"role": "user", "content": "hi"},
+    "a stream under way": iter([CHUNKS[0]]),
+    "an error": {"error": {"message": "rate limited"}},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_answer_is_refused(name: str) -> None:
+    with pytest.raises(tp.errors.UnreadableInput) as caught:
+        tp.parse(WRONG[name])
+    assert caught.value.expected
+    if name == "a stream under way":
+        assert "list(stream)" in str(caught.value)
+    if name == "an error":
+        assert "rate limited" in str(caught.value)
+
+
+def test_an_error_behind_the_beginning_of_an_answer_is_kept() -> None:
+    found = capture(
+        sse(
+            [*deltas({"content": "Hi"}, finish=None), {"error": {"message": "overloaded"}}],
+            done=False,
+        )
+    )
+    assert (found.content, found.error, found.cut) == ("Hi", "overloaded", True)
+    assert tp.parse(sse([*deltas({"content": "Hi"}, finish=None)], done=False)).text == "Hi"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_stream"),
+    [
+        (sse(CHUNKS), True),
+        ("data: [DONE]\n\n", True),
+        (sse(CHUNKS)[:300], True),
+        (sse(CHUNKS)[:60], False),
+        ("data: [1]\n\n", False),
+        ('data: {"a": 1}\n\n', False),
+        ("Look:\n" + sse(CHUNKS), False),
+        (sse(CHUNKS) + "That was it.", False),
+        ("data", False),
+    ],
+)
+def test_which_texts_are_event_streams(text: str, is_stream: bool) -> None:
+    assert is_event_stream(text) is is_stream
+
+
+NEVER = [
+    'data: {"error": {"message": '
+    '"no"}}\n\n', 'data: {"type": "odd"}\n\n', 'data: {"choices": 5}\n\n',
+    "data: {\n\n",
+    'data: {"choices": '
+    '[null]}\n\n', 'data: {"choices": [{"delta": 5}]}\n\n', 'data: {"output": [5]}\n\n',
+    "data: [DONE]",
+    'data: {"choices": [{"delta": {"tool_calls": [5, {"function": '
+    '5}]}}]}\n\n', "data:\n", ": x", "id: 1\n\n",
+    'data: {"type": "response.completed", "response": '
+    '5}\n\n', 'data: {"type": "content_block_delta"}\n\n',
+    'data: {"choices": [{"delta": {"content": {"a": 1}}, "index": -1}]}\n\n',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", ["auto", "hermes", "native"])
+@pytest.mark.parametrize("text", NEVER)
+def test_no_text_raises(text: str, protocol: str) -> None:
+    assert isinstance(tp.parse(text, protocol, TOOLS).raw, str)
+    assert isinstance(tp.parse(text + text, protocol, TOOLS).raw, str)
+
+
+def test_a_recorded_answer_is_the_model_s_text_even_if_it_looks_like_a_stream(
+    tmp_path: Path,
+) -> None:
+    """A model that is asked for an example of a stream writes one."""
+    text = sse(CHUNKS)
+    middleware = tp.create_tool_middleware("hermes")
+    turn = middleware.transform_params(
+        {"messages": [{"role": "user", "content": "hi"}], "tools": TOOLS}
+    )
+    assert middleware.wrap_generate(turn, text).message["content"] == text
+    assert tp.protocols()["hermes"].parse_generated_text(text, TOOLS) == [
+        {"type": "text", "text": text}
+    ]
+    with MockOpenAI() as mock, tp.Lab(tmp_path / "a.db") as lab:
+        case = {"id": "a", "input": "say=" + text, "tools": TOOLS, "target": []}
+        model = tp.Model("openai/m", api_base=mock.url, api_key="sk-not-a-real-key")
+        (trial,) = lab.run(lab.plan([case], model, "hermes"), progress=False).trials()
+        assert trial.result is not None
+        assert trial.result.raw == text
+
+
+def test_a_dump_of_a_real_stream() -> None:
+    """What the wire says of a native call, byte for byte, and without its end."""
+    with MockOpenAI() as mock:
+        body = {
+            "model": "m",
+            "stream": True,
+            "messages": [{"role": "user", "content": f"tool say={BROKEN}"}],
+        }
+        connection = http.client.HTTPConnection(urlsplit(mock.url).netloc)
+        connection.request(
+            "POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"}
+        )
+        dump = connection.getresponse().read().decode()
+    (call,) = tp.parse(dump, tools=[{"name": "get_weather"}]).calls
+    assert (call.name, call.status, call.arguments) == ("get_weather", "ok", {"a": "1"})
+    broken = dump[: dump.rindex("arguments")]
+    assert (capture(broken).fidelity, capture(broken).cut) == ("wire", True)
+    assert tp.parse(broken).calls[0].status == "truncated"
+
+
+SAVED = {
+    "choices": [
+        {
+            "message": {"role": "assistant", "content": "Hi", "tool_calls": None},
+            "finish_reason": "stop",
+        }
+    ]
+}
+CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+
+
+@pytest.mark.parametrize(
+    ("response", "raw"),
+    [
+        (SAVED, "Hi"),
+        ({"choices": [{"message": {"content": None, "tool_calls": [CALLED]}}]}, None),
+        ({"choices": [{"text": "Hi", "finish_reason": "stop"}]}, "Hi"),
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", "\ufeff{}", "\n{}\n"])
+def test_the_json_text_of_a_response_is_read_as_the_response(
+    response: Any, raw: str | None, around: str
+) -> None:
+    text = around.replace("{}", json.dumps(response))
+    assert capture(text) == capture(response)
+    assert raw is None or tp.parse(text).raw == raw
+    assert tp.parse(text) == tp.parse(response)
+    assert tp.detect(text) == tp.detect(response)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(
+            SAVED["choices"][0]["message"]
+        ),  # models that were told OpenAI's JSON write messages themselves
+        json.dumps({"choices": []}),
+        json.dumps({"choices": ["tea", "coffee"], "output": "tea"}),
+        json.dumps({"name": "f", "arguments": {"choices": [{"text": "x"}]}}),
+        json.dumps(SAVED)[:-1],
+        "Here it is: " + json.dumps(SAVED),
+        '{"error": {"message": "no"}}',
+        "{" * 100_000 + '"choices"',
+    ],
+)
+def test_json_that_is_no_response_is_a_models_words(text: str) -> None:
+    assert capture(text).raw == text
+    assert tp.parse(text).raw == text

@@ -1,0 +1,94 @@
+"""Situations out of public reports: `cases/field_reports.jsonl`, whose README says what it expects."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+
+CASES = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "cases" / "field_reports.jsonl")
+    .read_text("utf-8")
+    .splitlines()
+]
+READ = [case for case in CASES if case["kind"] != "ingest"]
+INGESTED = [case for case in CASES if case["kind"] == "ingest"]
+
+
+def executable(result: tp.ParseResult) -> list[list[Any]]:
+    return [[call.name, call.arguments] for call in result.calls if call.ok and call.valid]
+
+
+def holds(result: tp.ParseResult, expect: Any) -> bool:
+    if isinstance(expect, dict):
+        return any(holds(result, one) for one in expect["any"])
+    calls = executable(result)
+    if expect == "no_valid_call":
+        return not calls
+    if expect == "refused":
+        told = [p for p in result.all_problems() if p.severity == "error"]
+        return not calls and bool(told)
+    if expect == []:
+        refused = [call for call in result.calls if call.status != "draft"]
+        return not calls and not refused
+    return bool(calls == expect)
+
+
+def streamed(text: str, protocol: str, tools: Any, size: int) -> tp.ParseResult:
+    parser = tp.stream(protocol, tools)
+    for at in range(0, len(text), size):
+        parser.feed(text[at : at + size])
+    return parser.close()
+
+
+@pytest.mark.parametrize("case", READ, ids=lambda case: case["id"])
+def test_reports(case: dict[str, Any]) -> None:
+    text, tools = case["text"], case["tools"]
+    for protocol in dict.fromkeys((case["protocol"], "auto")):
+        if case["kind"] == "text":
+            results = [
+                tp.parse(text, protocol, tools),
+                streamed(text, protocol, tools, 1),
+                streamed(text, protocol, tools, 4),
+            ]
+        else:
+            results = [tp.parse(json.loads(text), protocol, tools)]
+        for result in results:
+            assert holds(result, case["expect"]), (
+                protocol,
+                executable(result),
+                [problem.code for problem in result.all_problems()],
+            )
+
+
+@pytest.mark.parametrize("case", INGESTED, ids=lambda case: case["id"])
+def test_rows_of_logs(case: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("litellm", reason="runs need the lab extra")
+    row = {
+        "id": "c1",
+        "input": "Is there a berth?",
+        "tools": case["tools"],
+        "target": [],
+        "model": "m",
+        "protocol": case["protocol"],
+    }
+    if case["text"] is None:
+        row["error"] = "503"
+    else:
+        text = case["text"]
+        row["response" if text.startswith("{") else "raw"] = (
+            json.loads(text) if text.startswith("{") else text
+        )
+    run = tp.Lab(tmp_path / "runs.db").ingest([row], cases=None, protocol=case["protocol"])
+    (trial,) = run.trials_df().to_dict("records")
+    expect = case["expect"]
+    if "outcome_not" in expect:
+        assert trial["outcome"] != expect["outcome_not"]
+    else:
+        assert trial["outcome"] == expect["outcome"]
+        assert not trial["counted"] if "counted" in trial else True

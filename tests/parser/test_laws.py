@@ -1,0 +1,160 @@
+"""The laws over every case file and over random text made of each protocol's own delimiters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import toolparse_lab as tp
+from tests.laws import EXAMPLES, check_all
+from toolparse_lab.formats.registry import family_heads
+from toolparse_lab.parser.laws.check_protocol import ODD, TOOLS
+
+CASES = Path(__file__).parents[1] / "cases"
+# Pieces that each format is made of, whole and broken, and the characters that confuse scanners.
+PIECES = [
+    *ODD,
+    "<tool_call>", "</tool_call>", "<tool_", "</tool_call", "```tool_call\n", "\n```", "<f>",
+    "</f>", "<f", "<f/>", "<put>", "</put>", "<path>", "</path>", "<a>", "</a>", "<tags>",
+    "</tags>", "<item>", "<o>", "</o>", "<k>", "</k>", "<s>", "</s>", "<![CDATA[", "]]>", "<!--",
+    "-->", "<|channel|>analysis<|message|>", "<|start|>assistant", "<|message|>", "<|end|>",
+    "<|channel|>commentary to=functions.f <|constrain|>json<|message|>", "<|call|>",
+    "<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>",
+    "<|tool_call_end|>", "<|tool_calls_section_end|>", "[f(a=1)]", "[f(", ")]", "a=1",
+    "<function=f>", "<function=put>\n", '<invoke name="f">', "<function>f</function>",
+    "<parameter=a>", "<parameter=s>\n", "<param name='path'>", "</parameter>", "\n</parameter>\n",
+    "</param>", "</function>", "</function>\n</tool_call>", "</invoke>", "<parameter=", "</par",
+    "&amp;", "<f>\n", "\n</f>", "<put>\n", "a: 1\n", "s: |\n  l1\n  l2\n", 's: "', "s: x\n",
+    "tags:\n  - a\n", "tags: [a, b]\n", "o: {k: 1.50}\n", "- ", "  ", ": ", "# c\n", "&a ", "*a",
+    "---\n", "|-\n", "007", "~", "\x85", "\u2028", "```yaml\n", '{"content":null,"tool_calls":[',
+    '{"content":"', '","tool_calls":[', '"}}', "]}", '{\\"a\\":1}', "{'tool_calls': [",
+    '{"id":"c","type":"function","function":{"name":"f","arguments":"',
+    '{"name": "f", "arguments": {"a": 1}}', '{"name": "f", "arguments": {"s": "', '"}}',
+    '{"name": "put",', '"arguments":', '{"a": "1",}', "*/", "it's", "”",
+]  # fmt: skip
+PROTOCOLS = [*family_heads(), "auto"]
+
+
+def raw_texts() -> list[tuple[str, str, str, Any]]:
+    """(id, protocol, raw, tools) of every case whose format is here."""
+    known = tp.protocols()
+    spelt = {
+        "morph-xml": "morph_xml", "hermes": "hermes", "gemma": "gemma",
+        "qwen3coder": "qwen3_coder_xml", "yaml-xml": "yaml_xml",
+    }  # fmt: skip
+    out: list[tuple[str, str, str, Any]] = []
+    for file in ("formats.jsonl", "damaged_calls.jsonl"):
+        for line in (CASES / file).read_text("utf-8").splitlines():
+            case = json.loads(line)
+            if case["format"] in known:
+                out.append((case["id"], case["format"], case["raw"], case["tools"]))
+            out.append((case["id"], "auto", case["raw"], case["tools"]))
+    for line in (CASES / "middleware.jsonl").read_text("utf-8").splitlines():
+        case = json.loads(line)
+        protocol = spelt.get(str(case.get("protocol")))
+        if protocol is None or case["op"] not in (
+            "parse",
+            "stream",
+            "splits",
+            "segments",
+            "generate",
+        ):
+            continue
+        text = case.get("text")
+        if text is None:
+            text = "".join(c for c in case.get("chunks", []) if isinstance(c, str))
+        tools = [t for t in case.get("tools", []) if t.get("type", "function") == "function"]
+        if isinstance(text, str):
+            out.append((case["id"], protocol, text, tools))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("protocol", "raw", "tools"),
+    [pytest.param(p, r, t, id=f"{i}-{p}") for i, p, r, t in raw_texts()],
+)
+def test_laws_hold_for_every_case(protocol: str, raw: str, tools: Any) -> None:
+    check_all(raw, protocol, tools)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "raw"),
+    [
+        # The closing tag names the tool, and an edit before it must not move that name.
+        ("yaml_xml", "tags: 1\n<</put>"),
+        ("yaml_xml", 'tags: "a<</put>'),
+    ],
+)
+def test_laws_hold_where_they_once_did_not(protocol: str, raw: str) -> None:
+    check_all(raw, protocol, TOOLS)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_laws_hold_for_random_text(protocol: str) -> None:
+    @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+    @given(
+        st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
+        st.sampled_from(["safe", "middleware", "none"]),
+    )
+    def laws(raw: str, policy: str) -> None:
+        check_all(raw, protocol, TOOLS, {"coerce": policy})
+
+    laws()
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("protocol", list(family_heads()))
+def test_what_is_written_reads_back(protocol: str) -> None:
+    """Law 7: parse(write_call(c)) has the same name and arguments, or write_call raises
+    UnwritableCall."""
+    writer = tp.protocols()[protocol]
+
+    @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+    @given(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "path": st.text() | st.sampled_from(PIECES),
+                "tags": st.lists(st.text() | st.sampled_from(PIECES), max_size=3),
+                "o": st.fixed_dictionaries(
+                    {},
+                    optional={
+                        "k": st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+                    },
+                ),
+                "extra": JSON,
+            },
+        )
+    )
+    def law(arguments: dict[str, Any]) -> None:
+        arguments_json = json.dumps(arguments)
+        tool = TOOLS[1]
+        try:
+            text = writer.write_call("put", arguments_json, tool)
+        except tp.errors.UnwritableCall:
+            return
+        calls = tp.parse(text, protocol, TOOLS).calls
+        assert [c.name for c in calls if c.ok] == ["put"], text
+        from toolparse_lab.core.values import read_strict, same
+
+        assert same(read_strict(calls[0].arguments_json), read_strict(arguments_json)), text
+
+    law()

@@ -1,0 +1,148 @@
+"""Nothing is executable out of an open, abandoned, forced or cut body."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.core_cases import SHIPPED, load
+from tests.laws import check_all
+from toolparse_lab.parser.parse import Reader
+
+TEXT = {"type": "string"}
+TOOLS = [
+    {"name": name, "parameters": {"type": "object", "properties": properties}}
+    for name, properties in (
+        ("note", {"content": TEXT, "title": TEXT}),
+        ("delete", {"id": TEXT}),
+        ("ping", {}),
+        ("tag", {"tag": TEXT, "tags": {"type": "array", "items": TEXT}}),
+        (
+            "user",
+            {
+                "user_id": TEXT,
+                "note": TEXT,
+                "user": {"type": "object", "properties": {"name": TEXT}},
+            },
+        ),
+    )
+]
+CASES = [(row["title"], row) for row in load("open_bodies.jsonl")]
+SPOKEN = [pytest.param(row, id=title) for title, row in CASES if "finish_reason" not in row]
+FORCED = [pytest.param(row, id=title) for title, row in CASES if "finish_reason" in row]
+
+
+@pytest.mark.parametrize("row", SPOKEN)
+def test_only_these_calls_are_executable(row: dict[str, Any]) -> None:
+    result = check_all(row["raw"], row["protocol"], TOOLS)
+    executable = [call for call in result.calls if call.valid]
+    assert [call.name for call in executable] == row.get("executable", [])
+    if "arguments" in row:
+        assert [call.arguments for call in executable] == row["arguments"]
+    codes = {problem.code for call in result.calls for problem in call.problems}
+    assert set(row.get("codes", ())) <= codes
+    assert set(row.get("problems", ())) <= {problem.code for problem in result.problems}
+
+
+@pytest.mark.parametrize("row", FORCED)
+@pytest.mark.parametrize(
+    "choice", ["required", {"type": "function", "function": {"name": "delete"}}]
+)
+def test_a_forced_call_obeys_the_finish_reason(row: dict[str, Any], choice: Any) -> None:
+    middleware = tp.create_tool_middleware(row["protocol"])
+    turn = middleware.transform_params({"messages": [], "tools": TOOLS, "tool_choice": choice})
+    whole = middleware.wrap_generate(turn, row["raw"], finish_reason=row["finish_reason"])
+    assert [call["function"]["name"] for call in whole.tool_calls] == row["executable"]
+
+    stream = middleware.wrap_stream(turn)
+    for char in row["raw"]:
+        assert not stream.feed(char)
+    deltas, answer = stream.close(row["finish_reason"])
+    called = [call["function"]["name"] for call in answer.tool_calls]
+    assert called == row["executable"]
+    assert answer.message["content"] == whole.message["content"]
+    assert any("tool_calls" in delta for delta in deltas) == bool(row["executable"])
+
+
+def test_calls_withdrawn_from_a_stream_are_named_at_its_end() -> None:
+    raw = 'I could <tool_call>{"name": "ping"}</tool_call> but no.\n</think>\nHello'
+    parser = tp.stream("hermes", TOOLS)
+    events = [event for char in raw for event in parser.feed(char)]
+    assert [e.calls[0].status for e in events if isinstance(e, tp.CallEnd)] == ["ok"]
+    result = parser.close()
+    (withdrawn,) = (e for e in parser.last_events() if isinstance(e, tp.Withdrawn))
+    assert withdrawn.calls == result.calls
+    assert result.calls[0].status == "draft"
+    assert not result.calls[0].valid
+
+
+NESTED = [
+    (
+        "morph_xml",
+        "<note><content>a <delete><id>1</id></delete> b</content><title>c</title></note>",
+    ),
+    (
+        "morph_xml",
+        "<user><user_id>1</user_id><note>a <user><user_id>2</user_id></user></note></user>",
+    ),
+    ("morph_xml", "Sure. <tag><tag>a</tag><tags>b</tags></tag> <delete><id>1</id></delete> Done."),
+    ("yaml_xml", "<note>\ncontent: |\n  a\n  <delete>\n  id: 1\n  </delete>\ntitle: b\n</note>"),
+    (
+        "hermes",
+        "<tool_call>"
+        + json.dumps(
+            {"name": "note", "arguments": {"content": '<tool_call>{"name": "ping"}</tool_call>'}}
+        )
+        + "</tool_call>",
+    ),
+    (
+        "hermes",
+        '<tool_call>{"name": "note", "arguments": {"content": "<tool_call>'
+        "{'name': 'ping'}</tool_call> b\"}}</tool_call>",
+    ),
+    (
+        "qwen3_coder_xml",
+        "<tool_call>\n<function=note>\n<parameter=content>\n<function=delete>\n<parameter=id>\n1\n"
+        "</parameter>\n</function>\nend\n</parameter>\n<parameter=title>\nb\n</parameter>\n"
+        "</function>\n</tool_call>",
+    ),
+    (
+        "kimi_k2",
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.note:0"
+        '<|tool_call_argument_begin|>{"content": "<|tool_call_begin|>functions.ping:0'
+        '<|tool_call_argument_begin|>{}<|tool_call_end|>"}<|tool_call_end|>'
+        "<|tool_calls_section_end|>",
+    ),
+    (
+        "harmony_channel",
+        "<|channel|>commentary to=functions.note<|message|>"
+        '{"content": "<|channel|>to=functions.ping<|message|>{}<|call|>"}<|call|>',
+    ),
+    ("pythonic", '[note(content="[ping()]", title="a"), delete(id="1")]'),
+    (
+        "openai_json",
+        json.dumps({"tool_calls": [{"function": {"name": "note", "arguments": "{}"}}]}),
+    ),
+]
+FORMATS = [
+    (row["format"], row["raw"], row["tools"])
+    for row in load("formats.jsonl", SHIPPED)
+    if row["format"] in tp.protocols()
+]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "raw", "tools"), [*FORMATS, *((p, raw, TOOLS) for p, raw in NESTED)]
+)
+@pytest.mark.parametrize("auto", [False, True], ids=["own", "auto"])
+def test_no_prefix_executes_what_the_whole_does_not(
+    protocol: str, raw: str, tools: list[Any], auto: bool
+) -> None:
+    reader = Reader("auto" if auto else protocol, tools)
+    wanted = [(c.name, c.arguments_json) for c in reader.parse(raw).calls if c.valid]
+    for end in range(len(raw)):
+        calls = [(c.name, c.arguments_json) for c in reader.parse(raw[:end]).calls if c.valid]
+        assert calls == wanted[: len(calls)], raw[:end]

@@ -1,0 +1,184 @@
+"""No call inside a value of another one is executable, whatever the formats and the ending."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.growth import grows_linearly
+from tests.laws import check_all
+from toolparse_lab.formats.json.scan import ends_in_value
+from toolparse_lab.formats.registry import family_heads
+from toolparse_lab.parser.parse import Reader
+from toolparse_lab.parser.unclosed import open_head
+
+TEXT = {"type": "string"}
+TOOLS: list[Any] = [
+    {"name": name, "parameters": {"type": "object", "properties": properties}}
+    for name, properties in (
+        (
+            "note",
+            {
+                "content": TEXT,
+                "tags": {"type": "array", "items": TEXT},
+                "place": {"type": "object", "properties": {"city": TEXT}},
+            },
+        ),
+        ("delete", {"id": TEXT}),
+        ("ping", {}),
+    )
+]
+VALUES: list[dict[str, Any]] = [
+    {"content": "please MARK"},
+    {"tags": ["a", "MARK"]},
+    {"place": {"city": "in MARK"}},
+]
+# Beginnings of calls in which no protocol's body opens, and what would end them.
+ODD = [
+    ("<function=note>please ", "</function>"),
+    ('<function=note a="please ', '">\n<parameter=content>\nx\n</parameter>\n</function>'),
+    ('<tool_call>\n<function=note a="', '">\n</function>\n</tool_call>'),
+    ('<note a="please ', '"><content>x</content></note>'),
+    ('<note content="', '" />'),
+    ("<note><!-- ", "--><content>x</content></note>"),
+    ("<note><content><![CDATA[", "]]></content></note>"),
+    ("<note>please ", "</note>"),
+    ('<note><content a="', '">x</content></note>'),
+    ('<invoke name="note"><parameter name="content">', "</parameter></invoke>"),
+    ('[note(content="', '")]'),
+    ("note(content='please ", "')"),
+    ('[note(content="""', '""")]'),
+    ('[note(content="x", # ', '\n tags=["y"])]'),
+    ('<tool_call>{"name": "note", "arguments": {"', '": "x"}}</tool_call>'),
+    ('```json\n{"name": "note", "arguments": {"content": "', '"}}\n```'),
+]
+
+
+def written(protocol: str, name: str, arguments: dict[str, Any]) -> str:
+    """A call as the protocol writes it."""
+    if protocol == "openai_json":
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        return json.dumps({"tool_calls": [{"function": function}]})
+    return tp.protocols()[protocol].write_call(name, json.dumps(arguments))
+
+
+def outer_calls(protocol: str) -> list[tuple[str, str]]:
+    """Calls of `note` cut in two inside a value: the format's own, and odd ones."""
+    own = [
+        tuple(text.split("MARK", 1))
+        for text in (written(protocol, "note", arguments) for arguments in VALUES)
+    ]
+    return [(before, behind) for before, behind in (*own, *ODD)]
+
+
+def inner_calls(protocol: str) -> list[str]:
+    """Whole calls of the other two tools, in the format and in the commonest others."""
+    others = ("hermes", "morph_xml")
+    inner = [
+        written(each, name, arguments)
+        for each in dict.fromkeys((protocol, *others))
+        for name, arguments in (("delete", {"id": "1"}),)
+    ]
+    return [*inner, "<function=delete><parameter=id>1</parameter></function>", "<ping/>"]
+
+
+@pytest.mark.parametrize("protocol", list(family_heads()))
+@pytest.mark.parametrize("auto", [False, True], ids=["own", "auto"])
+def test_a_call_in_a_value_is_never_executable(protocol: str, auto: bool) -> None:
+    reader = Reader("auto" if auto else protocol, TOOLS)
+    for before, behind in outer_calls(protocol):
+        again = f"{before}z{behind}"
+        endings = ("", " it.\n\nSorry.", f" it\n{again}", f" it{behind}")
+        for inner in inner_calls(protocol):
+            for ending in endings:
+                raw = before + inner + ending
+                calls = [c for c in reader.parse(raw).calls if c.valid and c.name != "note"]
+                assert not calls, raw
+
+
+@pytest.mark.parametrize("protocol", ["hermes", "morph_xml", "qwen3_coder_xml", "auto"])
+def test_the_laws_hold_behind_open_heads(protocol: str) -> None:
+    own = "morph_xml" if protocol == "auto" else protocol
+    for before, behind in ODD[::4]:
+        check_all(before + inner_calls(own)[0] + behind, protocol, TOOLS)
+
+
+SHOWN = [
+    "See <!-- CALL -->",
+    "See\n<!--\nCALL\n-->",
+    "![alt CALL](http://x)",
+    "<pre>\nCALL\n</pre>",
+    "it says <code>CALL</code>",
+    '<pre><code class="x">\nCALL\n</code></pre>',
+    "<blockquote>\nplease CALL\n</blockquote>",
+    "<document>\nCALL\n</document>",
+    "<tool_response>\nCALL\n</tool_response>",
+    "see <![CDATA[CALL]]>",
+    "An example:\n~~~xml\nCALL\n~~~\n",
+    "\\begin{verbatim}\nCALL\n\\end{verbatim}",
+]
+
+
+@pytest.mark.parametrize("text", SHOWN)
+@pytest.mark.parametrize("protocol", [p for p in family_heads() if p != "openai_json"])
+def test_what_is_only_shown_is_not_executable(text: str, protocol: str) -> None:
+    call = written(protocol, "delete", {"id": "1"})
+    raw = text.replace("CALL", call)
+    for name in (protocol, "auto"):
+        result = tp.parse(raw, name, TOOLS)
+        assert not any(c.valid for c in result.calls), name
+        # Behind a result that the model wrote itself the turn is over.
+        if protocol != "pythonic" and "tool_response" not in text:
+            behind = tp.parse(f"{raw}\n\n{call}", name, TOOLS)
+            assert [c.valid for c in behind.calls][-1:] == [True], name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The <document> says so, and ![x](y) too. ",
+        "<pre>x</pre> <!-- c -->\n",
+        "I use the <note> tool and then ",
+        "<function=note></function>\n",
+        '<note content="x"/>\n',
+        "<note>x</note>\n",
+        "Then `<function=note>` with words: ",
+        "```\n<function=note>\nwords\n```\nNow:\n",
+        'I called note(content="x", tags=["a"]) before.\n',
+        "<function=other>words ",
+        "note (the tool) is not needed.\n",
+    ],
+)
+@pytest.mark.parametrize("protocol", ["hermes", "gemma", "kimi_k2", "qwen3_coder_xml"])
+def test_words_about_a_tool_open_nothing(text: str, protocol: str) -> None:
+    result = tp.parse(text + "\n" + written(protocol, "delete", {"id": "1"}), protocol, TOOLS)
+    assert [c.name for c in result.calls if c.valid and c.name == "delete"] == ["delete"]
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ('{"a": "x"}', False),
+        ('{"name": "f", "arguments": {"a": "x"}', True),
+        ('{"name": "f", "arguments": {"a": "x"', True),
+        ('{"name": "f", "arguments": {', False),
+        ('{"name": "f", "arguments": {"a": ', False),
+        ('{"name": "f", ', False),
+        ('[{"name": "f", "arguments": {"a": 1}}', True),
+        ('{"a": "}"', True),
+        ("", False),
+    ],
+)
+def test_arguments_are_a_value_until_their_call_is_whole(text: str, inside: bool) -> None:
+    assert ends_in_value(text) is inside
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<function=note>x</function> ", "<note a=", 'note(a="x" ', "`<function=note>", "<note"],
+)
+def test_looking_for_open_heads_is_linear(piece: str) -> None:
+    assert grows_linearly(lambda size: open_head(piece * size, {"note"}), 2_000)

@@ -1,0 +1,81 @@
+"""Quotation that can be seen, without a request: alike in every format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.growth import grows_linearly
+from tests.quotations import CALLS, SEEN, TOOLS, WAYS, formats, written
+
+FORMATS = dict(formats())
+CASES = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "cases_core" / "quotation.jsonl")
+    .read_text()
+    .splitlines()
+]
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "auto"])
+def test_a_quoted_call_is_text(name: str) -> None:
+    for tool, arguments in CALLS[:4]:
+        for writer in [name] if name != "auto" else FORMATS:
+            call = written(FORMATS[writer], tool, arguments)
+            assert call is not None
+            for way in SEEN:
+                result = tp.parse(WAYS[way](call), name, TOOLS)
+                assert not any(c.ok for c in result.calls), (writer, way)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_chunks_say_the_same(name: str) -> None:
+    call = written(FORMATS[name], *CALLS[0])
+    assert call is not None
+    for way in SEEN:
+        text = WAYS[way](call) + "\n\nSo much for `it`."
+        whole = tp.parse(text, name, TOOLS)
+        for size in (1, 5):
+            parser = tp.stream(name, TOOLS)
+            for i in range(0, len(text), size):
+                parser.feed(text[i : i + size])
+            assert parser.close() == whole, way
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c["title"])
+def test_case(case: dict[str, Any]) -> None:
+    result = tp.parse(case["raw"], case.get("protocol", "hermes"), TOOLS)
+    assert [c.ok for c in result.calls] == [True] * case["calls"]
+    notes = [p for p in result.problems if p.code == "call.quoted-example"]
+    assert bool(notes) == case["noted"]
+    parser = tp.stream(case.get("protocol", "hermes"), TOOLS)
+    for character in case["raw"]:
+        parser.feed(character)
+    assert parser.close() == result
+
+
+def test_a_long_block_is_seen() -> None:
+    call = '<tool_call>{"name": "reboot", "arguments": {}}</tool_call>'
+    block = "".join(f"    {'x' * 60} {i}\n" for i in range(40))
+    assert tp.parse(f"The mail:\n{block}    {call}\n    {call}", "hermes", TOOLS).calls == ()
+    assert len(tp.parse(f"Well.\n{block}    {call}\n    {call}", "hermes", TOOLS).calls) == 2
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "    <tool_call>",
+        "> <tool_call>\n",
+        '"<tool_call>',
+        "`<tool_call>",
+        "For example:\n\n    <tool_call>\n",
+        "<pre><tool_call>{}</tool_call>",
+        "x <tool_call>{}</tool_call> ",
+    ],
+)
+def test_looking_back_for_quotation_is_linear(piece: str) -> None:
+    assert grows_linearly(lambda size: tp.parse(piece * size, "hermes", TOOLS), 300)

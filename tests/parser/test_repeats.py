@@ -1,0 +1,126 @@
+"""The same calls twice in one answer: in steps and in a list of them all, in two fences, in blocks
+side by side."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+import toolparse_lab as tp
+from tests.laws import check_all
+
+TOOLS = [
+    {"name": name, "parameters": {"type": "object", "properties": {key: {"type": "integer"}},
+        "required": [key]}}
+    for name, key in (("find_berth", "nights"), ("dig_well", "depth"), ("ring_bell", "times"))
+]  # fmt: skip
+F, G, H = ("find_berth", '{"nights":2}'), ("dig_well", '{"depth":3}'), ("ring_bell", '{"times":1}')
+Call = tuple[str, str]
+# Groups of calls, with words between them, and the calls that are meant.
+PLANS: dict[str, tuple[list[list[Call]], list[Call]]] = {
+    "steps and the list": ([[F], [G], [F, G]], [F, G]),
+    "steps and the list in another order": ([[F], [G], [G, F]], [F, G]),
+    "a list twice": ([[F, G], [F, G]], [F, G]),
+    "a list three times": ([[F, G], [F, G], [F, G]], [F, G]),
+    "a part of the list again": ([[F, G, H], [G]], [F, G, H]),
+    "a list with one call more": ([[F], [F, G]], [F, G]),
+    "other calls": ([[F], [G], [H]], [F, G, H]),
+    "the same call twice in a list": ([[F, F, G]], [F, F, G]),
+    "the same list of two equal calls": ([[F, F], [F, F]], [F, F]),
+    "one more of the same": ([[F], [F, F]], [F, F]),
+}
+FORMATS = (
+    "hermes", "qwen3_coder_xml", "morph_xml", "glm45_newline", "mistral_v13_args", "gemma4",
+    "deepseek_v31", "kimi_k2", "minimax_m2", "bfcl_concise_xml", "bfcl_python_tag", "lfm2",
+)  # fmt: skip
+WORDS = ("Step 1: ", "And then:\n", "最后的答案：\n", "The final answer is:\n")
+
+
+def in_format(protocol: str, groups: list[list[Call]]) -> str:
+    """The answer, each group in the format's own way, with words before it."""
+    writer = tp.protocols()[protocol]
+    texts = [writer.join_calls([writer.write_call(*call) for call in group]) for group in groups]
+    return "\n".join(word + text for word, text in zip(WORDS, texts, strict=False))
+
+
+def in_python(groups: list[list[Call]], fence: str) -> str:
+    """The answer as Python's calls on lines of their own, or in fences."""
+    parts = []
+    for word, group in zip(WORDS, groups, strict=False):
+        calls = [
+            f"{n}({', '.join(f'{k}={v}' for k, v in json.loads(a).items())})" for n, a in group
+        ]
+        text = f"[{', '.join(calls)}]" if len(calls) > 1 else calls[0]
+        parts.append(
+            f"{word.rstrip()}\n\n{f'```{fence}{chr(10)}{text}{chr(10)}```' if fence else text}"
+        )
+    return "\n\n".join(parts)
+
+
+def runs_of(result: tp.ParseResult) -> Counter[Call]:
+    """The calls that may be executed, and how often."""
+    return Counter((call.name, call.arguments_json) for call in result.calls if call.valid)
+
+
+def check(text: str, protocol: str, groups: list[list[Call]], meant: list[Call]) -> None:
+    result = tp.parse(text, protocol, TOOLS)
+    assert runs_of(result) == Counter(meant), text
+    assert len(result.calls) == sum(map(len, groups))
+    others = [call for call in result.calls if not call.valid]
+    assert all(call.status == "draft" for call in others)
+    assert all("call.repeated-set" in {p.code for p in call.problems} for call in others)
+    parser = tp.stream(protocol, TOOLS)
+    for char in text:
+        parser.feed(char)
+    assert parser.close() == result
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("protocol", FORMATS)
+def test_calls_that_are_said_again_behind_words_run_once(protocol: str, plan: str) -> None:
+    groups, meant = PLANS[plan]
+    text = in_format(protocol, groups)
+    for name in (protocol, "auto"):
+        check(text, name, groups, meant)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("fence", ["", "python", "json"])
+def test_calls_on_lines_and_in_fences_run_once(fence: str, plan: str) -> None:
+    groups, meant = PLANS[plan]
+    check(in_python(groups, fence), "auto", groups, meant)
+
+
+@pytest.mark.parametrize("protocol", FORMATS)
+def test_blocks_side_by_side_are_all_meant(protocol: str) -> None:
+    writer = tp.protocols()[protocol]
+    blocks = [writer.join_calls([writer.write_call(*call)]) for call in (F, F, G)]
+    for between in ("\n", "\n\n"):
+        result = tp.parse(between.join(blocks), protocol, TOOLS)
+        assert runs_of(result) == Counter([F, F, G])
+
+
+@pytest.mark.parametrize("protocol", FORMATS)
+def test_a_list_behind_a_blank_line_is_the_same_list(protocol: str) -> None:
+    writer = tp.protocols()[protocol]
+    both = writer.join_calls([writer.write_call(*call) for call in (F, G)])
+    for name in (protocol, "auto"):
+        check(f"{both}\n\n{both}", name, [[F, G], [F, G]], [F, G])
+
+
+def test_the_laws_hold_for_calls_that_are_said_again() -> None:
+    for protocol in ("hermes", "morph_xml"):
+        check_all(in_format(protocol, PLANS["steps and the list"][0]), protocol, TOOLS)
+
+
+def test_calls_in_reasoning_that_the_answer_closes_are_no_first_set() -> None:
+    call = tp.protocols()["hermes"].write_call(*F)
+    result = tp.parse(f"I think of {call} here.</think>\nSo:\n{call}", "hermes", TOOLS)
+    assert [c.status for c in result.calls] == ["draft", "ok"]
+
+
+def test_a_call_said_again_does_not_spoil_the_verdict() -> None:
+    call = tp.protocols()["hermes"].write_call(*F)
+    assert tp.parse(f"{call}\nOnce more, all of it:\n{call}", "hermes", TOOLS).verdict == "clean"

@@ -1,0 +1,88 @@
+"""Tokens that end a turn, where they were not stripped: markup at the end of an answer, text
+elsewhere."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+import toolparse_lab as tp
+from tests.growth import grows_linearly
+from tests.laws import check_all
+from toolparse_lab.formats.turns import TURN_ENDS
+
+TOOLS = [
+    {
+        "name": "f",
+        "parameters": {"type": "object", "properties": {"a": {"type": "string"}}},
+    }
+]
+SPEC = tp.ToolSpec.of(TOOLS[0])
+CALL = '<tool_call>{"name": "f", "arguments": {"a": "x"}}</tool_call>'
+
+
+@cache
+def written(name: str) -> str:
+    """A call as a format writes it, '' where it cannot."""
+    try:
+        return tp.protocols()[name].write_call("f", '{"a":"x y"}', SPEC)
+    except tp.errors.UnwritableCall:
+        return ""
+
+
+@pytest.mark.parametrize("name", [name for name in tp.protocols() if written(name)])
+def test_behind_a_call_they_are_no_text(name: str) -> None:
+    alone = tp.parse(written(name), name, TOOLS)
+    for end in TURN_ENDS:
+        for reader in (name, "auto"):
+            result = tp.parse(written(name) + end, reader, TOOLS)
+            assert not result.text.strip(), (end, reader)
+            calls = [[call.name, call.arguments] for call in result.calls if call.valid]
+            assert calls == [[call.name, call.arguments] for call in alone.calls], (end, reader)
+
+
+@pytest.mark.parametrize("protocol", ["auto", "hermes", "pythonic", "glm4_9b", "morph_xml"])
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ("Hello<|im_end|>", "Hello"),
+        ("Hello<|im_end|>\n<|endoftext|>\n", "Hello\n"),
+        ("<|im_end|>", ""),
+        ("Hello</s> and more", "Hello</s> and more"),
+        ("<|im_end|>Hello", "<|im_end|>Hello"),
+        ("<|im_end|> <|im_end|>Hello<eos>", "<|im_end|> <|im_end|>Hello"),
+        ("Hello<|im_e", "Hello<|im_e"),
+        ("It is <s>old</s>", "It is <s>old</s>"),
+        ("The token is `</s>`", "The token is `</s>`"),
+    ],
+)
+def test_at_the_end_of_an_answer_they_are_no_text(raw: str, text: str, protocol: str) -> None:
+    assert check_all(raw, protocol, TOOLS).text == text
+
+
+@pytest.mark.parametrize("protocol", ["auto", "hermes"])
+def test_behind_the_last_call_they_are_markup(protocol: str) -> None:
+    result = check_all(f"Sure.\n{CALL}<|im_end|>\n", protocol, TOOLS)
+    assert [segment.kind for segment in result.segments] == ["text", "call", "markup", "text"]
+    assert result.verdict == "clean"
+
+
+def test_calls_at_the_end_of_open_reasoning_are_found_before_them() -> None:
+    result = check_all(f"<think>hm {CALL}<|im_end|>", "hermes", TOOLS)
+    assert [call.valid for call in result.calls] == [True]
+
+
+def test_whole_json_in_front_of_one_has_lost_its_closer() -> None:
+    raw = '<tool_call>{"name": "f", "arguments": {"a": "x"}}<|im_end|>'
+    result = check_all(raw, "hermes", TOOLS)
+    assert [call.valid for call in result.calls] == [True]
+    assert result.calls[0].problems[0].code == "call.wrong-closer"
+    # Inside a value it is content, and the call is cut off.
+    raw = '<tool_call>{"name": "f", "arguments": {"a": "x<|im_end|>'
+    assert not [call for call in tp.parse(raw, "hermes", TOOLS).calls if call.ok]
+
+
+@pytest.mark.parametrize("piece", ["<|im_end|>", "</s> ", "<|im_end|>x", "<|im_end|", "<s></s>"])
+def test_many_of_them_take_linear_time(piece: str) -> None:
+    assert grows_linearly(lambda n: tp.parse(piece * n, "hermes", TOOLS), 1000)

@@ -1,0 +1,285 @@
+"""Configuration: which file holds, what goes before what, and what a file must not hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab.core.errors import BadSettings
+from toolparse_lab.experiments.plan_file import read_plan_file
+from toolparse_lab.runner.settings import SETTINGS, Settings, load_settings
+
+MODEL = """
+[models.qwen-a]
+name = "hosted_vllm/Qwen3-8B"
+api_base = "http://localhost:8000/v1"
+api_key_env = "VLLM_KEY"
+extra_body = { chat_template_kwargs = { enable_thinking = false } }
+headers = { Authorization = { env = "GATEWAY" }, X-Team = "tools" }
+params = { top_p = 0.9 }
+timeout = 30
+max_connections = "adaptive"
+max_retries = 1
+price = { input = 0.5, output = 1 }
+
+[models]
+small = "toolparse-local/smollm2-135m"
+"""
+
+
+def load(
+    folder: Path, text: str | None = None, *, name: str = "toolparse.toml", **how: Any
+) -> Settings:
+    if text is not None:
+        (folder / name).write_text(text, "utf-8")
+    return load_settings(start=folder, **{"environ": {}, **how})
+
+
+def test_defaults_hold_where_nothing_is_said(tmp_path: Path) -> None:
+    settings = load(tmp_path)
+    assert dict(settings.values) == {name: s.default for name, s in SETTINGS.items()}
+    assert set(settings.origins.values()) == {"default"}
+    assert settings.models == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "environ", "flags", "holds", "origin"),
+    [
+        ("", {}, {}, "safe", "default"),
+        ('policy = "none"', {}, {}, "none", "toolparse.toml:1"),
+        (
+            'policy = "none"',
+            {"TOOLPARSE_POLICY": "lossy"},
+            {},
+            "lossy",
+            "environment variable TOOLPARSE_POLICY",
+        ),
+        ('policy = "none"', {"TOOLPARSE_POLICY": ""}, {"policy": None}, "none", "toolparse.toml:1"),
+        (
+            'policy = "none"',
+            {"TOOLPARSE_POLICY": "lossy"},
+            {"policy": "middleware"},
+            "middleware",
+            "--policy",
+        ),
+    ],
+)
+def test_a_flag_goes_before_the_environment_and_that_before_the_file(
+    tmp_path: Path,
+    file: str,
+    environ: dict[str, str],
+    flags: dict[str, Any],
+    holds: str,
+    origin: str,
+) -> None:
+    settings = load(tmp_path, file, environ=environ, flags=flags)
+    assert settings["policy"] == holds
+    assert settings.origins["policy"].endswith(origin)
+
+
+def test_the_nearest_file_upward_holds(tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    load(tmp_path, "max_calls = 1")
+    assert load(inner)["max_calls"] == 1
+    load(tmp_path / "a", "[tool.toolparse]\nmax_calls = 2", name="pyproject.toml")
+    assert load(inner)["max_calls"] == 2
+    load(inner, "[tool.other]\nmax_calls = 3", name="pyproject.toml")
+    assert load(inner)["max_calls"] == 2
+    load(tmp_path / "a", "max_calls = 4")
+    assert load(inner)["max_calls"] == 4  # beside a pyproject.toml, its own file goes first
+    assert load(inner, config=tmp_path / "toolparse.toml")["max_calls"] == 1
+    assert (
+        load(inner, environ={"TOOLPARSE_CONFIG": str(tmp_path / "a" / "pyproject.toml")})[
+            "max_calls"
+        ]
+        == 2
+    )
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    settings = load(tmp_path, 'store = "data/runs.db"\ncases = "bfcl:live"')
+    assert load(tmp_path / "in")["store"] == str(tmp_path / "data" / "runs.db")
+    assert settings["cases"] == "bfcl:live"
+    assert load(tmp_path, 'store = "sqlite:///x.db"')["store"] == "sqlite:///x.db"
+    assert load(tmp_path, "", environ={"TOOLPARSE_STORE": "here.db"})["store"] == "here.db"
+
+
+def test_lists_and_numbers_come_from_the_environment_too(tmp_path: Path) -> None:
+    environ = {
+        "TOOLPARSE_PROTOCOLS": "hermes, gemma",
+        "TOOLPARSE_MAX_COST": "2.5",
+        "TOOLPARSE_MAX_CALLS": "7",
+    }
+    settings = load(tmp_path, environ=environ)
+    assert (settings["protocols"], settings["max_cost"], settings["max_calls"]) == (
+        ["hermes", "gemma"],
+        2.5,
+        7,
+    )
+
+
+def test_a_model_has_everything_its_endpoint_needs(tmp_path: Path) -> None:
+    environ = {"VLLM_KEY": "planted-key", "GATEWAY": "Bearer planted-token"}
+    settings = load(tmp_path, MODEL, environ=environ)
+    assert settings.models == {
+        "qwen-a": tp.Model(
+            "hosted_vllm/Qwen3-8B",
+            api_base="http://localhost:8000/v1",
+            api_key="planted-key",
+            extra_body={"chat_template_kwargs": {"enable_thinking": False}},
+            headers={"Authorization": "Bearer planted-token", "X-Team": "tools"},
+            params={"top_p": 0.9},
+            timeout=30,
+            max_connections="adaptive",
+            max_retries=1,
+            price=(0.5, 1),
+        ),
+        "small": tp.Model("toolparse-local/smollm2-135m"),
+    }
+    assert "planted" not in repr(settings)
+
+
+def test_a_missing_variable_stands_only_in_the_way_of_its_model(tmp_path: Path) -> None:
+    settings = load(tmp_path, MODEL)
+    assert settings.model("small").name == "toolparse-local/smollm2-135m"
+    with pytest.raises(BadSettings, match=r"toolparse\.toml:2.*(VLLM_KEY|GATEWAY) is not set"):
+        settings.model("qwen-a")
+    with pytest.raises(BadSettings, match="did you mean small"):
+        settings.model("smal")
+
+
+SECRET = "sk-planted0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            f'[models.a]\nname = "openai/x"\napi_key = "{SECRET}"',
+            "toolparse.toml:3: a key does not stand in a file",
+        ),
+        (
+            f'[models.a]\nname = "openai/x"\napi_key_env = "{SECRET}"',
+            "toolparse.toml:3: api_key_env of 'a' names no",
+        ),
+        (
+            f'[models.a]\nname = "openai/x"\nheaders = {{ x-api-key = "{SECRET}" }}',
+            "a credential does not stand",
+        ),
+        (
+            f'[models.a]\nname = "openai/x"\nheaders = {{ Any = "Bearer {SECRET}" }}',
+            "a credential does not stand",
+        ),
+        (
+            f'[models.a]\nname = "openai/x"\n[models.a.extra_body.deep]\ntoken = "{SECRET}"',
+            "extra_body.deep.token",
+        ),
+        (
+            f'[models.a]\nname = "openai/x"\napi_base = "https://me:{SECRET}@host"',
+            "a credential does not stand",
+        ),
+        (
+            f'[models.a]\nname = "openai/x"\nparams = {{ list = ["{SECRET}"] }}',
+            "a credential does not stand",
+        ),
+        (
+            f'store = "postgresql://me:{SECRET}@host/db"',
+            "toolparse.toml:1: a password does not stand in a file",
+        ),
+    ],
+)
+def test_a_file_holds_no_credential(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(BadSettings) as e:
+        load(tmp_path, text)
+    assert says in str(e.value)
+    assert SECRET not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("x = 1\n[ =\n", "toolparse.toml:2: this is no TOML"),
+        ('\nprotocol = ["hermes"]', "toolparse.toml:2: there is no setting 'protocol'"),
+        ('\nprotocol = ["hermes"]', "did you mean protocols?"),
+        ("max_cost = -1", "toolparse.toml:1: `max_cost` has a value it cannot have"),
+        ("max_calls = 1.5", "a whole number"),
+        ("max_calls = true", "a whole number"),
+        ('policy = "wild"', "none or safe or middleware"),
+        ("store = 3", "a text"),
+        ("protocols = []", "a list of texts"),
+        ("protocols = [1]", "a list of texts"),
+        ("models = 1", "models are a table"),
+        ("[models]\na = 1", "toolparse.toml:2: the model 'a' has no name"),
+        ("[models.a]\napi_base = 'x'", "toolparse.toml:1: the model 'a' has no name"),
+        (
+            "[models.a]\nname = 'o/x'\napi_bas = 'x'",
+            "toolparse.toml:3: there is no setting of the model 'a' called",
+        ),
+        ("[models.a]\nname = 'o/x'\napi_bas = 'x'", "did you mean api_base?"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(BadSettings) as e:
+        load(tmp_path, text)
+    assert says in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "[models.a]\nname = 'o/x'\ntimeout = 'long'",
+            "toolparse.toml:1: model 'a': `timeout` is out of range",
+        ),
+        ("[models.a]\nname = 'o/x'\nprice = [1]", "a price is two numbers"),
+        ("[models.a]\nname = 'o/x'\nprice = { input = 1 }", "a price is two numbers"),
+        ("[models.a]\nname = 'o/x'\nparams = 1", "params of the model 'a' is a table"),
+        ("[models.a]\nname = 3", "a model needs a name"),
+    ],
+)
+def test_a_model_that_cannot_be_is_named_when_it_is_used(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    settings = load(tmp_path, text)
+    with pytest.raises(BadSettings) as e:
+        settings.model("a")
+    assert says in str(e.value)
+
+
+def test_a_file_that_is_named_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(BadSettings, match="cannot be read"):
+        load(tmp_path, config=tmp_path / "none.toml")
+    (tmp_path / "latin.toml").write_bytes(b'store = "\xe4.db"')
+    with pytest.raises(BadSettings, match="not UTF-8"):
+        load(tmp_path, config=tmp_path / "latin.toml")
+
+
+def test_variables_that_are_no_settings_are_told_of(tmp_path: Path) -> None:
+    environ = {
+        "TOOLPARSE_POLICI": "none",
+        "TOOLPARSE_LOCAL_THREADS": "1",
+        "TOOLPARSE_ZZZ": "",
+        "PATH": "",
+    }
+    assert load(tmp_path, environ=environ).unknown == {
+        "TOOLPARSE_POLICI": "TOOLPARSE_POLICY",
+        "TOOLPARSE_ZZZ": "",
+    }
+
+
+def test_the_examples_of_the_page_hold(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
+    plan, settings = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    environ = {"VLLM_KEY": "key", "GATEWAY_TOKEN": "token"}
+    held = load(tmp_path, settings, environ=environ)
+    assert list(held.models) == ["qwen-a", "small"]
+    (tmp_path / "plan.toml").write_text(plan, "utf-8")
+    read = read_plan_file(tmp_path / "plan.toml", held)
+    assert list(read.models) == ["qwen-a", "openai/gpt-4o-mini"]
+    assert read.cases == str(tmp_path / "cases.jsonl")

@@ -1,0 +1,594 @@
+"""A model gets the parameters that it takes: over real litellm, against a server that answers in
+each provider's shape.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests import providers as shapes
+from tests.experiments.test_plan import timer_case
+from tests.providers import Providers, Reply
+from toolparse_lab.runner import routes
+from toolparse_lab.runner.complete import complete
+from toolparse_lab.runner.exchange.details import sampling_of
+from toolparse_lab.runner.exchange.types import Completion, Request
+from toolparse_lab.runner.loop import run_sync
+from toolparse_lab.runner.routes import token_cost
+
+# The lowest version that is taken knows less, which is said where it does.
+LOWEST = importlib.metadata.version("litellm").startswith("1.80.")
+CASES = [timer_case(i) for i in range(1, 9)]
+# Model string, path of the address, parameters of the address, and what its plan says.
+MODELS: dict[str, tuple[str, str, dict[str, str], str]] = {
+    "claude": ("anthropic/claude-sonnet-4-5", "", {}, "without seed"),
+    "bedrock": (
+        "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "",
+        {"aws_bedrock_runtime_endpoint": "{url}"},
+        "without seed",
+    ),
+    "gpt-5": ("openai/gpt-5", "/v1", {}, "without temperature=0"),
+    "o3-mini": ("openai/o3-mini", "/v1", {}, "without temperature=0"),
+    # 1.80 has no seed in its table of Gemini.
+    "gemini": ("gemini/gemini-2.5-pro", "", {}, "without seed" if LOWEST else ""),
+    "vertex": (
+        "vertex_ai/claude-sonnet-4@20250514",
+        "",
+        {"vertex_project": "p", "vertex_location": "us-east5"},
+        "without seed",
+    ),
+    "mistral": ("mistral/mistral-large-latest", "/v1", {}, ""),
+    "cohere": ("cohere_chat/command-a-03-2025", "/v2/chat", {}, ""),
+    "ollama": ("ollama_chat/qwen3", "", {}, ""),
+    "deepseek": ("deepseek/deepseek-reasoner", "/v1", {}, ""),
+    "groq": ("groq/llama-3.3-70b-versatile", "/v1", {}, ""),
+    "openrouter": ("openrouter/openai/gpt-5", "/v1", {}, ""),
+    "xai": ("xai/grok-4", "/v1", {}, ""),
+    "azure": ("azure/gpt-5", "", {"api_version": "2025-01-01-preview"}, "without temperature=0"),
+}
+
+
+@pytest.fixture(autouse=True)
+def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "planted-id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "planted-secret")
+    monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
+    routes.forget_refusals()
+    yield
+    routes.forget_refusals()
+
+
+def models_at(url: str) -> dict[str, tp.Model]:
+    models = {}
+    for alias, (name, path, params, _) in MODELS.items():
+        own = {key: value.replace("{url}", url) for key, value in params.items()}
+        models[alias] = tp.Model(
+            name, api_base=url + path, api_key="planted", params=own or None, price=(0, 0),
+            max_retries=0, timeout=30,
+        )  # fmt: skip
+    return models
+
+
+def said(plan: Any) -> dict[str, str]:
+    """What a plan says of each model, by alias."""
+    lines = [line for line in str(plan).splitlines() if line.startswith("fitted: ")]
+    return dict(line.removeprefix("fitted: ").split(" ", 1) for line in lines)
+
+
+def ask(reply: Reply | Any, name: str, path: str = "", *, stream: bool = False) -> Completion:
+    answer = reply if callable(reply) else lambda _path, _body: (200, reply)
+    with Providers(answer) as server:
+        own = {"aws_bedrock_runtime_endpoint": server.url} if name.startswith("bedrock") else None
+        model = tp.Model(
+            name, api_base=server.url + path, api_key="planted", params=own, max_retries=0,
+            timeout=30, price=(1, 1),
+        )  # fmt: skip
+        question = ({"role": "user", "content": "hi"},)
+        return run_sync(complete(Request(model, "m", question, stream=stream)))
+
+
+# -- fourteen providers
+
+
+def test_fourteen_models_get_what_they_take(tmp_path: Path) -> None:
+    with Providers() as server:
+        lab = tp.Lab(tmp_path / "runs.db")
+        plan = lab.plan(CASES[:1], models_at(server.url), ["native", "hermes"], max_tokens=64)
+        assert said(plan) == {
+            alias: f"{clause} (by litellm's tables)"
+            for alias, (_, _, _, clause) in MODELS.items()
+            if clause
+        }
+        run = lab.run(plan, progress=False)
+    answers = {alias: [] for alias in MODELS}  # type: dict[str, list[Any]]
+    for trial in run.trials():
+        answers[trial.model].append(trial.completion)
+    # litellm asks Vertex through Google's own package, which is not installed here, and Bedrock
+    # signs with Amazon's, which is. By then it has accepted the parameters. The first question says
+    # so, and the second one is not asked.
+    assert run.summary is not None
+    absent = ["vertex"] if importlib.util.find_spec("boto3") else ["vertex", "bedrock"]
+    for alias in absent:
+        asked = [completion for completion in answers.pop(alias) if completion is not None]
+        assert [(c.error_kind, c.attempt) for c in asked] == [("setup", 1)]
+        assert "pip install" in run.summary.given_up[alias]["message"]
+    failures = {
+        alias: completion.error_message
+        for alias, completions in answers.items()
+        for completion in completions
+        if not completion.ok
+    }
+    # 1.80 writes tools of Ollama into the prompt and takes nothing but JSON then.
+    assert failures == ({"ollama": "Expecting value: line 1 column 1 (char 0)"} if LOWEST else {})
+    assert all(c.refused_param is None for c in itertools.chain(*answers.values()))
+    sent = {alias: sampling_of(c[0].request, c[0].response) for alias, c in answers.items()}
+    assert sent["claude"] == sent.get("bedrock", sent["claude"])
+    assert sent["claude"] == {"max_tokens": 64, "temperature": 0}
+    assert sent["gpt-5"] == sent["o3-mini"] == sent["azure"] == {"max_tokens": 64, "seed": 0}
+    assert sent["mistral"] == {"max_tokens": 64, "seed": 0, "temperature": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "clauses"),
+    [
+        ("openai/gpt-5", {"stop": ["x"]}, ["stop", "temperature=0"]),
+        ("openai/o3-mini", {"parallel_tool_calls": False}, ["parallel_tool_calls"]),
+        ("mistral/mistral-large-latest", {"logprobs": True}, ["logprobs"]),
+        ("anthropic/claude-sonnet-4-5", {"decoding": "grammar"}, ["grammar", "seed"]),
+        ("cohere_chat/command-a-03-2025", {"tool_choice": "required"}, ["response_format"]),
+        # 1.80 is older than this model.
+        ("anthropic/claude-opus-4-7", {}, ["seed"] if LOWEST else ["seed", "temperature=0"]),
+        ("perplexity/sonar", {}, ["seed"]),
+    ],
+)
+def test_other_parameters_are_asked_alike(
+    name: str, settings: dict[str, Any], clauses: list[str], tmp_path: Path
+) -> None:
+    lab = tp.Lab(tmp_path / "runs.db")
+    plan = lab.plan(CASES[:1], {"m": tp.Model(name)}, ["native", "hermes"], **settings)
+    left_out = {row["name"] for row in plan.to_dict()["left_out"]}
+    assert all(clause in said(plan)["m"] for clause in clauses)
+    assert not any(left_out & request.params.keys() for request in plan.requests.values())
+
+
+def test_the_length_is_sent_under_the_name_that_is_taken(tmp_path: Path) -> None:
+    model = tp.Model("openai/own", api_base="http://127.0.0.1:1/v1")
+    message = (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. "
+        "Use 'max_completion_tokens' instead."
+    )
+    routes.note_refusal(model, {"max_tokens": 5}, "max_tokens", message)
+    plan = tp.Lab(tmp_path / "runs.db").plan(CASES[:1], {"m": model}, ["hermes"], max_tokens=64)
+    params = plan.requests[plan.items[0].key].params
+    assert (params.get("max_completion_tokens"), params.get("max_tokens")) == (64, None)
+    assert said(plan) == {"m": "max_tokens as max_completion_tokens"}
+
+
+# -- whose parameters count
+
+
+@pytest.mark.parametrize(
+    ("own", "settings", "sent"),
+    [
+        ({"temperature": 1}, {}, {"temperature": 1, "seed": 0}),
+        ({"temperature": 1}, {"temperature": 0.5}, {"temperature": 1, "seed": 0}),
+        ({"seed": None}, {}, {"temperature": 0}),
+        ({"seed": 7}, {}, {"temperature": 0, "seed": 7}),
+        (None, {"seed": None}, {"temperature": 0}),
+        (None, {"temperature": None}, {"seed": 0}),
+        ({"max_completion_tokens": 5}, {"max_tokens": 9},
+         {"temperature": 0, "seed": 0, "max_completion_tokens": 5}),
+    ],
+)  # fmt: skip
+def test_the_models_own_parameters_go_first_and_none_is_not_sent(
+    own: dict[str, Any] | None, settings: dict[str, Any], sent: dict[str, Any], tmp_path: Path
+) -> None:
+    with Providers() as server:
+        model = tp.Model("openai/own", api_base=f"{server.url}/v1", api_key="planted", params=own)
+        lab = tp.Lab(tmp_path / "runs.db")
+        lab.run(lab.plan(CASES[:1], {"m": model}, ["hermes"], **settings), progress=False)
+        (body,) = server.bodies
+    assert {k: v for k, v in body.items() if k not in ("model", "messages", "stream")} == sent
+
+
+def test_a_parameter_that_is_typed_for_one_question_goes_first(tmp_path: Path) -> None:
+    with Providers() as server:
+        model = tp.Model(
+            "openai/own", api_base=f"{server.url}/v1", api_key="planted", params={"temperature": 1}
+        )
+        tp.Lab(tmp_path / "runs.db").ask("hi", model=model, temperature=0.5)
+        assert server.bodies[0]["temperature"] == 0.5
+
+
+def test_a_stored_run_is_asked_on_as_it_was_planned(tmp_path: Path) -> None:
+    lab = tp.Lab(tmp_path / "runs.db")
+    plan = lab.plan(CASES[:1], {"m": tp.Model("anthropic/claude-sonnet-4-5")}, ["hermes"])
+    record = plan.to_dict()
+    from toolparse_lab.experiments.models import Fitting
+
+    again = Fitting.of_record(json.loads(json.dumps(record["left_out"])))
+    request = plan.requests[plan.items[0].key]
+    asked = Request(
+        request.model, "m", request.messages, {**request.params, "seed": 3}, trial=request.trial
+    )
+    assert again.fitted(asked).params == request.params
+
+
+# -- refusals
+
+
+def refusing(message: str, param: str | None = None) -> Reply:
+    error = {"message": message, "type": "invalid_request_error", "param": param, "code": None}
+    return lambda _path, body: (400, {"error": error})
+
+
+@pytest.mark.parametrize(
+    ("message", "sent", "refused"),
+    [
+        ("Unsupported value: 'temperature' does not support 0 with this model.", ["temperature"],
+         "temperature"),
+        ("`temperature` is deprecated for this model.", ["seed", "temperature"], "temperature"),
+        ("seed: Extra inputs are not permitted", ["seed"], "seed"),
+        ("Unrecognized request argument supplied: top_k", ["top_k"], "top_k"),
+        ("{'error': {'message': 'no', 'param': 'stop'}}", ["stop", "seed"], "stop"),
+        ("{'error': {'param': 'tools[0].function.name'}}", ["tools", "seed"], None),
+        ("please stop using this model", ["stop"], None),
+        ("the user message is empty", ["user", "n"], None),
+        ("Malformed input request: extraneous key [topK]", ["top_k"], "top_k"),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_its_parameter(message: str, sent: list[str], refused: str | None) -> None:
+    assert routes.refused_param(message, sent) == refused
+
+
+def test_a_refused_parameter_stops_its_model_and_is_left_out_by_the_next_plan(
+    tmp_path: Path,
+) -> None:
+    def reply(_path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        if "top_p" in body:
+            message = "Unsupported parameter: 'top_p' is not supported with this model."
+            return 400, {"error": {"message": message, "param": "top_p", "type": "invalid"}}
+        return 200, shapes.openai({"content": "fine"})
+
+    with Providers(reply) as server:
+        model = tp.Model(
+            "openai/own", api_base=f"{server.url}/v1", api_key="planted", max_connections=1
+        )
+        lab = tp.Lab(tmp_path / "runs.db")
+        run = lab.run(lab.plan(CASES, {"m": model}, ["hermes"], top_p=0.9), progress=False)
+        assert len(server.bodies) == 3  # each once, and no more than three
+        assert run.summary is not None
+        given_up = run.summary.given_up["m"]
+        assert given_up["kind"] == "bad_request"
+        assert "it refuses top_p" in given_up["message"]
+        assert given_up["not_asked"] == len(CASES) - 3
+        assert set(run.frame()["error_param"].dropna()) == {"top_p"}
+
+        again = lab.plan(CASES, {"m": model}, ["hermes"], top_p=0.9)
+        assert said(again) == {"m": "without top_p (refused by the endpoint)"}
+        assert lab.run(again, progress=False).frame()["status"].tolist() == ["ok"] * len(CASES)
+
+
+def test_what_one_arm_is_refused_does_not_stop_another_arm(tmp_path: Path) -> None:
+    def reply(_path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        if body["temperature"] == 1:
+            message = "Unsupported value: 'temperature' does not support 1 with this model."
+            return 400, {"error": {"message": message, "param": "temperature"}}
+        return 200, shapes.openai({"content": "fine"})
+
+    with Providers(reply) as server:
+        model = tp.Model(
+            "openai/own", api_base=f"{server.url}/v1", api_key="planted", max_connections=1
+        )
+        lab = tp.Lab(tmp_path / "runs.db")
+        plan = lab.plan(CASES, {"m": model}, ["hermes"], temperature=[0, 1])
+        run = lab.run(plan, progress=False)
+        sent = [body["temperature"] for body in server.bodies]
+    # The arms take turns, so that an answer stands between any two refusals.
+    assert (sent.count(0), sent.count(1)) == (len(CASES), 3)
+    assert run.summary is not None
+    assert run.summary.given_up["m"]["not_asked"] == len(CASES) - 3 == run.summary.missing - 3
+
+
+def test_a_refused_value_is_not_a_parameter_that_is_not_taken() -> None:
+    model = tp.Model("openai/own", api_base="http://127.0.0.1:1/v1")
+    routes.note_refusal(model, {"top_p": 9}, "top_p", "top_p must be at most 1")
+    assert routes.untaken(model, {"top_p": 9}) == []
+
+
+# -- where arms and runs differ
+
+
+def test_report_diff_and_compare_say_where_sampling_differs(tmp_path: Path) -> None:
+    with Providers() as server:
+        model = tp.Model("openai/own", api_base=f"{server.url}/v1", api_key="planted")
+        lab = tp.Lab(tmp_path / "runs.db")
+
+        def run(**settings: Any) -> Any:
+            plan = lab.plan(CASES[:2], {"m": model}, ["hermes"], trials=2, **settings)
+            return lab.run(plan, progress=False)
+
+        cold, hot = run(max_tokens=64), run(max_tokens=7, temperature=1)
+        both = run(temperature=[0, 1])
+    assert cold.frame()["sampling_json"].tolist()[0] == (
+        '{"max_tokens":64,"seed":0,"temperature":0}'
+    )
+    (note,) = [n for n in lab.diff(cold, hot).notes if "sampled" in n]
+    assert f"temperature is 0 in {cold.run_id}, 1 in {hot.run_id}" in note
+    assert f"max_tokens is 64 in {cold.run_id}, 7 in {hot.run_id}" in note
+    assert "seed" not in note
+    arms = ("hermes temperature=0", "hermes temperature=1")
+    expected = f"temperature is 0 in {arms[0]}, 1 in {arms[1]}"
+    assert any(expected in note for note in both.compare(*arms).notes)
+    assert any(expected in note for note in both.report(by=["arm"]).notes)
+    assert not any("sampled" in note for note in cold.report(by=["arm"]).notes)
+
+
+# -- reasoning and tokens
+
+THOUGHT = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "bec"}]},
+    {"type": "thinking", "thinking": [{"type": "text", "text": "ause"}]},
+]
+TEXT = {"type": "text", "text": "fine"}
+_MESSAGE = {"type": "message", "id": "m", "role": "assistant", "status": "completed"}
+_OUTPUT = (
+    {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "because"}]},
+    {**_MESSAGE, "content": [{"type": "output_text", "text": "fine", "annotations": []}]},
+)
+CLAUDE_EVENTS: list[Any] = [
+    {"type": "message_start", "message": {**shapes.anthropic(), "stop_reason": None}},
+    {"type": "content_block_start", "index": 0,
+     "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
+    *({"type": "content_block_delta", "index": 0,
+       "delta": {"type": "thinking_delta", "thinking": piece}} for piece in ("bec", "ause")),
+    {"type": "content_block_delta", "index": 0,
+     "delta": {"type": "signature_delta", "signature": "s"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "fine"}},
+    {"type": "content_block_stop", "index": 1},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+     "usage": {"output_tokens": 3}},
+    {"type": "message_stop"},
+]  # fmt: skip
+RESPONSE_EVENTS: list[Any] = [
+    {"type": "response.created", "response": {**shapes.responses(), "status": "in_progress"}},
+    {"type": "response.output_item.added", "output_index": 0,
+     "item": {"type": "reasoning", "id": "r", "summary": []}},
+    *({"type": "response.reasoning_summary_text.delta", "item_id": "r", "output_index": 0,
+       "summary_index": 0, "delta": piece} for piece in ("bec", "ause")),
+    {"type": "response.output_item.done", "output_index": 0, "item": _OUTPUT[0]},
+    {"type": "response.output_item.added", "output_index": 1, "item": {**_MESSAGE, "content": []}},
+    {"type": "response.output_text.delta", "item_id": "m", "output_index": 1, "content_index": 0,
+     "delta": "fine"},
+    {"type": "response.output_item.done", "output_index": 1, "item": _OUTPUT[1]},
+    {"type": "response.completed", "response": shapes.responses(*_OUTPUT)},
+]  # fmt: skip
+OLLAMA_LINES = "".join(
+    json.dumps({**shapes.ollama(**message), "done": i == 2}) + "\n"
+    for i, message in enumerate(
+        [{"content": "", "thinking": "bec"}, {"content": "", "thinking": "ause"},
+         {"content": "fine"}]
+    )
+)  # fmt: skip
+REASONING: dict[str, tuple[str, str, Any, bool]] = {
+    "anthropic": (
+        "anthropic/claude-sonnet-4-5", "",
+        shapes.anthropic({"type": "thinking", "thinking": "because", "signature": "s"}, TEXT),
+        False,
+    ),
+    "anthropic stream": ("anthropic/claude-sonnet-4-5", "", CLAUDE_EVENTS, True),
+    "bedrock": (
+        "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "",
+        shapes.converse(
+            {"reasoningContent": {"reasoningText": {"text": "because", "signature": "s"}}},
+            {"text": "fine"},
+        ),
+        False,
+    ),
+    "mistral": (
+        "mistral/magistral-medium-latest", "/v1", shapes.openai({"content": [*THOUGHT, TEXT]}),
+        False,
+    ),
+    "mistral stream": (
+        "mistral/magistral-medium-latest", "/v1",
+        shapes.openai_stream(*({"content": [part]} for part in THOUGHT), {"content": "fine"}),
+        True,
+    ),
+    "parts of a server": (
+        "openai/own", "/v1", shapes.openai({"content": [*THOUGHT, TEXT]}), False,
+    ),
+    "parts of a server, streamed": (
+        "openai/own", "/v1",
+        shapes.openai_stream(*({"content": [part]} for part in THOUGHT), {"content": "fine"}),
+        True,
+    ),
+    "both places": (
+        "openai/own", "/v1",
+        shapes.openai({"content": [*THOUGHT, TEXT], "reasoning_content": "because"}), False,
+    ),
+    "gemini": (
+        "gemini/gemini-2.5-pro", "",
+        shapes.gemini({"text": "because", "thought": True}, {"text": "fine"}), False,
+    ),
+    "gemini stream": (
+        "gemini/gemini-2.5-pro", "",
+        [shapes.gemini({"text": "because", "thought": True}), shapes.gemini({"text": "fine"})],
+        True,
+    ),
+    "responses": ("openai/responses/gpt-5", "/v1", shapes.responses(*_OUTPUT), False),
+    "responses stream": ("openai/responses/gpt-5", "/v1", RESPONSE_EVENTS, True),
+    "ollama": ("ollama_chat/qwen3", "", shapes.ollama(content="fine", thinking="because"), False),
+    "ollama stream": ("ollama_chat/qwen3", "", OLLAMA_LINES, True),
+    **{
+        f"{name.split('/')[0]} {key}{' stream' if stream else ''}": (
+            name, "/v1",
+            shapes.openai_stream({key: "bec"}, {key: "ause"}, {"content": "fine"})
+            if stream
+            else shapes.openai({key: "because", "content": "fine"}),
+            stream,
+        )
+        for name, key in (
+            ("deepseek/deepseek-reasoner", "reasoning_content"),
+            ("dashscope/qwen3-max", "reasoning_content"),
+            ("hosted_vllm/Qwen3-8B", "reasoning"),
+            ("openrouter/openai/gpt-5", "reasoning"),
+            ("groq/qwen/qwen3-32b", "reasoning"),
+            ("xai/grok-3-mini", "reasoning_content"),
+        )
+        for stream in (False, True)
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "path", "reply", "stream"), REASONING.values(), ids=REASONING)
+def test_reasoning_is_kept_in_every_shape(name: str, path: str, reply: Any, stream: bool) -> None:
+    if name.startswith("bedrock"):
+        pytest.importorskip("boto3")
+    if LOWEST and stream and name.startswith("groq"):
+        pytest.skip("1.80 drops the reasoning of Groq's streams")
+    completion = ask(reply, name, path, stream=stream)
+    assert (completion.reasoning, completion.raw) == ("because", "fine"), completion.error_message
+    if stream:
+        kinds = [chunk.kind for chunk in completion.chunks]
+        assert kinds == sorted(kinds, reverse=True)
+        assert set(kinds) == {"reasoning", "content"}
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "reply", "tokens"),
+    [
+        # 1.80 drops the count of reasoning tokens.
+        ("openai/responses/gpt-5", "/v1", shapes.responses(*_OUTPUT), (None if LOWEST else 2, 4)),
+        ("gemini/gemini-2.5-pro", "",
+         shapes.gemini({"text": "fine"},
+                       usage={"thoughtsTokenCount": 2, "cachedContentTokenCount": 4}), (2, 4)),
+        ("openai/own", "/v1",
+         shapes.openai({"content": "fine"},
+                       {"prompt_tokens": 9, "completion_tokens": 3,
+                        "prompt_tokens_details": {"cached_tokens": 4},
+                        "completion_tokens_details": {"reasoning_tokens": 2}}), (2, 4)),
+        ("deepseek/deepseek-reasoner", "/v1",
+         shapes.openai({"content": "fine"},
+                       {"prompt_tokens": 9, "completion_tokens": 3, "prompt_cache_hit_tokens": 4}),
+         (None, 4)),
+    ],
+)  # fmt: skip
+def test_reasoning_and_cached_tokens_are_columns(
+    name: str, path: str, reply: Any, tokens: tuple[int | None, int]
+) -> None:
+    from toolparse_lab.evals.frames.rows import completion_row
+
+    row = completion_row(ask(reply, name, path))
+    assert (row["reasoning_tokens"], row["cached_tokens"]) == tokens
+
+
+def test_cached_tokens_have_their_price() -> None:
+    listed = tp.Model("openai/gpt-4.1-mini")
+    full, cached = token_cost(listed, 1000, 0), token_cost(listed, 1000, 0, cached=1000)
+    assert full is not None
+    assert cached is not None
+    assert cached < full / 2
+    own = tp.Model("openai/own", price=(1, 2, 0.1))
+    assert token_cost(own, 1_000_000, 0, cached=500_000) == pytest.approx(0.55)
+    pair = tp.Model("openai/own", price=(1, 2))
+    assert token_cost(pair, 1_000_000, 0, cached=500_000) == 1
+
+
+# -- endpoints without chat
+
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+
+
+def raw_answer(_path: str, body: dict[str, Any]) -> tuple[int, Any]:
+    text = (
+        '<think>hm</think><tool_call>{"name": "set_timer", "arguments": {"minutes": 1}}</tool_call>'
+    )
+    if "[tool]" in str(body["prompt"]) or "<tool_response>" in str(body["prompt"]):
+        text = "Done."
+    choice = {"index": 0, "text": text, "finish_reason": "stop", "logprobs": None}
+    usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
+    return 200, {
+        "id": "x", "object": "text_completion", "created": 1, "model": "m", "choices": [choice],
+        "usage": usage,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["text", "file", "folder", "mapping"])
+def test_an_endpoint_without_chat_gets_a_prompt_of_its_template(form: str, tmp_path: Path) -> None:
+    (tmp_path / "chat_template.jinja").write_text(TEMPLATE)
+    template: Any = {
+        "text": TEMPLATE,
+        "file": tmp_path / "chat_template.jinja",
+        "folder": str(tmp_path),
+        "mapping": {"chat_template": TEMPLATE, "bos_token": "<s>"},
+    }[form]
+    with Providers(raw_answer) as server:
+        model = tp.Model(
+            "text-completion-openai/m", api_base=f"{server.url}/v1", api_key="planted",
+            chat_template=template,
+        )  # fmt: skip
+        lab = tp.Lab(tmp_path / "runs.db")
+        run = lab.run(lab.plan(CASES[:1], {"m": model}, ["hermes"]), progress=False)
+        (body,) = server.bodies
+    assert server.paths == ["/v1/completions"]
+    (prompt,) = [body["prompt"]] if isinstance(body["prompt"], str) else body["prompt"]
+    assert prompt.startswith("[system]")
+    assert prompt.endswith("[user]Set a timer for 1 minutes.[assistant]")
+    (trial,) = run.trials()
+    assert trial.completion is not None
+    assert trial.completion.endpoint_kind == "raw_completion"
+    assert trial.completion.raw.startswith("<think>hm</think><tool_call>")
+    assert trial.outcome == "correct"
+
+
+def test_a_stored_conversation_without_chat_is_read_again(tmp_path: Path) -> None:
+    with Providers(raw_answer) as server:
+        model = tp.Model(
+            "text-completion-openai/m", api_base=f"{server.url}/v1", api_key="planted",
+            chat_template=TEMPLATE,
+        )  # fmt: skip
+        lab = tp.Lab(tmp_path / "runs.db")
+        plan = lab.plan(
+            CASES[:1], {"m": model}, ["hermes"], max_turns=2,
+            runnable={"set_timer": lambda **_: "ok"},
+        )  # fmt: skip
+        run_id = lab.run(plan, progress=False).run_id
+    (trial,) = tp.Lab(tmp_path / "runs.db").open(run_id).trials()
+    assert trial.conversation is not None
+    assert trial.conversation.answer == "Done."
+
+
+@pytest.mark.parametrize(
+    ("name", "template", "error", "words"),
+    [
+        ("openai/m", "chatml", tp.errors.BadOptions, "endpoint without chat"),
+        ("text-completion-openai/m", None, tp.errors.BadPlan, "takes one prompt"),
+        ("text-completion-openai/m", "{{ raise_exception('no system') }}", tp.errors.BadPlan,
+         "no system"),
+        ("text-completion-openai/m", "nowhere/", tp.errors.BadOptions, "cannot be read"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_written_is_told_by_the_plan(
+    name: str, template: str | None, error: type[Exception], words: str, tmp_path: Path
+) -> None:
+    def planned() -> Any:
+        model = tp.Model(name, chat_template=template)
+        return tp.Lab(tmp_path / "runs.db").plan(CASES[:1], {"m": model}, ["hermes"])
+
+    with pytest.raises(error, match=words):
+        planned()
