@@ -227,8 +227,8 @@ def test_every_command_of_the_contract_is_there() -> None:
 
 def test_every_verb_has_its_file_and_every_file_its_verb() -> None:
     files = {path.stem for path in Path(verbs.__file__).parent.glob("*.py")} - {"__init__"}
-    assert files == set(verbs.FILES.values())
-    assert commands().keys() == DECLARED.keys() == verbs.VERBS.keys()
+    assert files == {file for group in verbs.GROUPS.values() for file, _ in group.values()}
+    assert commands().keys() == DECLARED.keys() == verbs.verbs().keys()
 
 
 def test_the_help_of_the_program_loads_no_verb() -> None:

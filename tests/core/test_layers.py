@@ -42,6 +42,8 @@ ROOMS = {
     "integrations": (*_LAB, "lab.py", "__init__.py"),
     "notebook": (*_LAB, "lab.py", "__init__.py"),
     "cli": (*_LAB, "lab.py", "integrations", "notebook", "__init__.py"),
+    # Nothing imports these; an extension imports no other one, which a test of its own asks.
+    "extensions": (*_LAB, "lab.py", "integrations", "notebook", "cli", "__init__.py"),
 }
 # Package from elsewhere -> the folders (and all below them) or root files that may import it.
 THIRD_PARTY = {
@@ -102,7 +104,9 @@ UPWARD = {
 BY_NAME = (
     "__init__.py",
     "cli/parser.py",
+    "cli/verbs/__init__.py",
     "core/hooks.py",
+    "core/late.py",
     "core/moved.py",
     "formats/registry.py",
     "parser/outside/worker/__main__.py",

@@ -1,7 +1,7 @@
 """The parser of the command line.
 
 A verb's file is imported when the verb is chosen, so `toolparse --help` and `toolparse parse` pay
-for no other. The names and one-line helps of all verbs come from the table `GROUPS`.
+for no other. Names and one-line helps come from the tables that `verbs.groups` joins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .. import __version__
 from ..core.errors import near
 from ..core.values.printable import printable
 from .options import DECLARED
-from .verbs import FILES, GROUPS, VERBS
+from .verbs import groups, verbs
 
 EXIT_CODES = {
     0: "all is well",
@@ -39,9 +39,10 @@ class VerbParser(argparse.ArgumentParser):
             return
         self.loaded = True
         name = self.prog.rpartition(" ")[2]  # `prog` is "toolparse serve-local"
-        importlib.import_module(f".verbs.{FILES[name]}", __package__)
+        module, _ = verbs()[name]
+        importlib.import_module(module)
         if name not in DECLARED:
-            raise LookupError(f"cli/verbs/{FILES[name]}.py, which `GROUPS` names, has no `{name}`")
+            raise LookupError(f"{module}, which is to declare `{name}`, does not")
         DECLARED[name].declare(self)
 
     # argparse hands the words after a verb to this method of the verb's parser.
@@ -76,7 +77,7 @@ class JobParser(argparse.ArgumentParser):
         """Leave with the usage. A command that does not exist is named with the likely one."""
         unknown = re.match(r"argument COMMAND: invalid choice: '(.*?)' \(", message)
         if unknown:
-            hint = near(unknown[1], VERBS) or "`toolparse --help` lists the commands"
+            hint = near(unknown[1], verbs()) or "`toolparse --help` lists the commands"
             message = f"there is no command {unknown[1]!r}; {hint}"
         super().error(message)
 
@@ -85,10 +86,10 @@ class JobParser(argparse.ArgumentParser):
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
-        verbs = {a.dest: a for a in self._subparsers_action()._get_subactions()}
-        for job, names in GROUPS.items():
+        actions = {a.dest: a for a in self._subparsers_action()._get_subactions()}
+        for job, names in groups().items():
             formatter.start_section(job)
-            formatter.add_arguments([verbs[name] for name in names])
+            formatter.add_arguments([actions[name] for name in names])
             formatter.end_section()
         formatter.start_section("options")
         formatter.add_arguments(self._optionals._group_actions)
@@ -111,7 +112,7 @@ def lazy_parser() -> JobParser:
     )
     parser.add_argument("--version", action="version", version=f"toolparse_lab {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=VerbParser)
-    for name, sentence in VERBS.items():
+    for name, (_, sentence) in verbs().items():
         commands.add_parser(
             name,
             help=sentence,

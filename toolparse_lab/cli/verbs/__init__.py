@@ -10,7 +10,10 @@ SQLAlchemy or litellm along (one to three seconds) is imported in the function t
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Mapping
+from functools import cache
 
 # Job -> verb -> its file and its help, in the order of `toolparse --help`.
 GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -98,11 +101,30 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
 }
 
-VERBS: Mapping[str, str] = {
-    verb: sentence for group in GROUPS.values() for verb, (_, sentence) in group.items()
-}
-"""Verb -> its help."""
 
-FILES: Mapping[str, str] = {
-    verb: file for group in GROUPS.values() for verb, (file, _) in group.items()
-}
+@cache
+def groups() -> Mapping[str, Mapping[str, tuple[str, str]]]:
+    """Job -> verb -> the module that declares it and its help; extensions have a group each."""
+    package = __package__ or ""
+    found = {
+        job: {verb: (f"{package}.{file}", help) for verb, (file, help) in verbs.items()}
+        for job, verbs in GROUPS.items()
+    }
+    root = f"{package.partition('.')[0]}.extensions"
+    try:
+        folders = importlib.import_module(root).__path__
+    except ModuleNotFoundError:  # all of them were taken out
+        return found
+    for extension in sorted(info.name for info in pkgutil.iter_modules(folders) if info.ispkg):
+        name = f"{root}.{extension}"
+        declared = getattr(importlib.import_module(name), "VERBS", {})
+        if declared:
+            found[f"extension {extension}"] = {
+                verb: (f"{name}.{module}", help) for verb, (module, help) in declared.items()
+            }
+    return found
+
+
+def verbs() -> Mapping[str, tuple[str, str]]:
+    """Verb -> the module that declares it and its help."""
+    return {verb: row for group in groups().values() for verb, row in group.items()}
