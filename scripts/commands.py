@@ -4,11 +4,12 @@ all options, which the site alone has."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 
 from scripts.tables import write_table
 from toolparse_lab.cli.parser import EXIT_CODES, build_parser
+from toolparse_lab.cli.verbs import GROUPS, groups
 from toolparse_lab.experiments.plan_file import KEYS
 from toolparse_lab.runner.exchange.types import Model
 from toolparse_lab.runner.settings import MODEL_KEYS, SETTINGS
@@ -33,15 +34,24 @@ def command_parts() -> dict[str, str]:
         "plan keys": write_table(
             ("key", "meaning"), [(f"`{key}`", said) for key, said in KEYS.items()]
         ),
-        "commands": write_table(
-            ("command", "purpose", "example"),
-            [
-                (f"`toolparse {name}`", str(command.description), f"`{examples[0]}`")
-                for name, command, examples in _verbs()
-            ],
-        ),
+        "commands": _commands({verb for group in GROUPS.values() for verb in group}),
     }
     return {name: "\n".join(lines) for name, lines in parts.items()}
+
+
+def extension_parts(extension: str) -> dict[str, str]:
+    """Part of an extension's page -> its Markdown; nothing for one without verbs."""
+    names = set(groups().get(f"extension {extension}", {}))
+    return {"commands": "\n".join(_commands(names))} if names else {}
+
+
+def _commands(names: Collection[str]) -> list[str]:
+    rows = [
+        (f"`toolparse {name}`", str(command.description), f"`{examples[0]}`")
+        for name, command, examples in _verbs()
+        if name in names
+    ]
+    return write_table(("command", "purpose", "example"), rows)
 
 
 def _shown(value: object) -> str:

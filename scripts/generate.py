@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 HERE = DOCS = ROOT / "docs"
 sys.path.insert(0, str(ROOT))  # the checkout's own package, installed or not
 
-from scripts.commands import command_parts  # noqa: E402 - it is found through the line above
+from scripts.commands import command_parts, extension_parts  # noqa: E402 - it is found through the line above
 from scripts.data_tables import dataset_parts  # noqa: E402
 from scripts.format_tables import format_parts  # noqa: E402
 from scripts.frame_tables import frame_parts  # noqa: E402
@@ -117,6 +118,11 @@ def fill(name: str, parts: Mapping[str, str]) -> str:
     )
 
 
+def fill_extension(extension: str) -> str:
+    """The page of an extension, with the table of its verbs."""
+    return fill(f"extensions/{extension}.md", extension_parts(extension))
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "rules.md": rules_page,
     "architecture.md": lambda: fill("architecture.md", room_parts()),
@@ -125,6 +131,11 @@ PAGES: dict[str, Callable[[], str]] = {
     "datasets.md": lambda: fill("datasets.md", dataset_parts()),
     "formats.md": lambda: fill("formats.md", format_parts()),
     "frames.md": lambda: fill("frames.md", frame_parts()),
+    **{
+        f"extensions/{page.stem}.md": partial(fill_extension, page.stem)
+        for page in sorted((DOCS / "extensions").glob("*.md"))
+        if (ROOT / "toolparse_lab" / "extensions" / page.stem).is_dir()
+    },
 }
 
 

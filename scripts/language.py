@@ -150,7 +150,7 @@ def outside(row: Mapping[str, float]) -> list[str]:
 
 def pages() -> list[Path]:
     """Return the README and the pages of docs/ that are prose for users."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def rows(paths: Sequence[Path]) -> list[tuple[str, dict[str, float]]]:

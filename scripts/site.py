@@ -115,8 +115,8 @@ def lay_out() -> None:
     PAGES.mkdir(parents=True)
     shutil.copytree(ROOT / "docs" / "images", PAGES / "images")
     shutil.copy(ROOT / "docs" / "site.css", PAGES / "site.css")
-    for source in sorted((ROOT / "docs").glob("*.md")):
-        _write_page(source.name, source)
+    for source in sorted((ROOT / "docs").rglob("*.md")):
+        _write_page(source.relative_to(ROOT / "docs").as_posix(), source)
     for name, guest in GUESTS.items():
         _write_page(name, ROOT / guest)
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
@@ -131,17 +131,21 @@ def lay_out() -> None:
 def _write_page(name: str, source: Path) -> None:
     """Write a page whose links lead to pages of the site."""
     text = source.read_text("utf-8")
-    text = _LINK.sub(lambda match: _linked(match, source), text)
+    folder = os.path.dirname(name)
+    text = _LINK.sub(lambda match: _linked(match, source, folder), text)
     text = _INFO.sub(r"\1", text)
+    (PAGES / folder).mkdir(exist_ok=True)
     (PAGES / name).write_text(text, "utf-8")
 
 
-def _linked(match: re.Match[str], source: Path) -> str:
+def _linked(match: re.Match[str], source: Path, folder: str = "") -> str:
     """Return a link as the site has it; the text alone where the site has no such page."""
     mark, label, path, anchor = match.groups()
     target = (source.parent / path).resolve()
     page = _page_of(target)
-    return f"{mark}[{label}]({page}{anchor or ''})" if page else label
+    return (
+        f"{mark}[{label}]({os.path.relpath(page, folder or '.')}{anchor or ''})" if page else label
+    )
 
 
 def _page_of(target: Path) -> str | None:

@@ -21,7 +21,7 @@ from tests.docs.test_docs import used_ids
 from tests.evals.test_breakdowns import TRIALS, two_models
 from tests.evals.test_report import FRAME
 from toolparse_lab.cli.options import DECLARED
-from toolparse_lab.cli.verbs import FILES, VERBS
+from toolparse_lab.cli.verbs import verbs
 from toolparse_lab.core import hooks
 from toolparse_lab.core.rules import CODES, RULES
 from toolparse_lab.evals.frames.recorded import calls_frame, trials_frame
@@ -166,19 +166,18 @@ def test_every_id_in_the_code_is_a_rule_or_a_code() -> None:
 
 
 def test_every_verb_is_declared_and_has_a_place_in_the_docs() -> None:
-    for file in set(FILES.values()):
-        importlib.import_module(f"toolparse_lab.cli.verbs.{file}")
-    undeclared = set(VERBS) - set(DECLARED)
-    assert not undeclared, "declare it by `@verb` in the file that `GROUPS` names"
-    unlisted = set(DECLARED) - set(VERBS)
-    assert not unlisted, "add a line to `GROUPS` in cli/verbs/__init__.py"
-    places = {name: verb.run.__module__.rpartition(".")[2] for name, verb in DECLARED.items()}
-    assert places == dict(FILES), "`GROUPS` names another file than the one with the `@verb`"
+    modules = {verb: module for verb, (module, _) in verbs().items()}
+    for module in set(modules.values()):
+        importlib.import_module(module)
+    places = {name: verb.run.__module__ for name, verb in DECLARED.items()}
+    assert places == modules, "declare it by `@verb` in the module that its table names"
     for name, verb in DECLARED.items():
         assert verb.examples, f"{name} shows no example"
-    docs = (ROOT / "docs" / "cli.md").read_text("utf-8")
-    missing = [verb for verb in VERBS if f"toolparse {verb}" not in docs]
-    assert not missing, "run `make docs`"
+    for name, module in modules.items():
+        _, _, extension = module.partition(".extensions.")
+        folder, page = ("extensions", extension.partition(".")[0]) if extension else ("", "cli")
+        text = (ROOT / "docs" / folder / f"{page}.md").read_text("utf-8")
+        assert f"toolparse {name}" in text, f"run `make docs`: {page}.md lacks {name}"
 
 
 def test_every_version_of_the_store_has_its_migration() -> None:

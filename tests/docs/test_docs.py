@@ -39,7 +39,7 @@ WRITTEN = (
     ROOT / "CHANGELOG.md",
     ROOT / "datasets" / "README.md",
 )
-PAGES = [page for page in (*WRITTEN, *sorted((ROOT / "docs").glob("*.md"))) if page.exists()]
+PAGES = [page for page in (*WRITTEN, *sorted((ROOT / "docs").rglob("*.md"))) if page.exists()]
 
 
 def id_of(path: Path) -> str:
