@@ -24,7 +24,7 @@ from toolparse_lab.arguments.schema.validate import validate
 from toolparse_lab.core.values import read_strict, same, write_canonical
 
 CASES = Path(__file__).parent.parent / "tests" / "cases_core" / "rescues.jsonl"
-POLICIES = ("safe", "middleware", "seed-layer2", "lossy")
+POLICIES = ("safe", "middleware", "go-strconv", "lossy")
 Read = Callable[[dict[str, Any]], Any]
 """What becomes of a case's value."""
 

@@ -168,9 +168,13 @@ def _tools(case: dict[str, Any]) -> tuple[ToolSpec, ...]:
     )
 
 
+def _compat(case: dict[str, Any]) -> Any:
+    """The preset that the cases call `seed`."""
+    return "ai-sdk-2" if case.get("compat") == "seed" else None
+
+
 def _options(case: dict[str, Any]) -> dict[str, Any]:
-    seed = case.get("compat") == "seed"
-    return {"repair": not (seed and case.get("protocol") == "morph-xml")}
+    return {"repair": not (_compat(case) and case.get("protocol") == "morph-xml")}
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:
@@ -205,7 +209,7 @@ def _streamed(case: dict[str, Any], chunks: list[str]) -> dict[str, Any]:
     errors: list[dict[str, str]] = []
     options = {
         **_options(case),
-        "input_events": case.get("compat") != "seed",
+        "input_events": _compat(case) is None,
         "on_error": lambda message, _: errors.append({"message": message}),
     }
     stream = _protocol(case).create_stream_parser(_tools(case), options)
@@ -324,7 +328,7 @@ def _format(case: dict[str, Any]) -> dict[str, Any]:
         out["toolCall"] = protocol.format_tool_call(case["toolCall"], tools.get(name))
     if "toolResult" in case:
         out["toolResponse"] = protocol.format_tool_response(
-            case["toolResult"], compat=case.get("compat")
+            case["toolResult"], compat=_compat(case)
         )
     return out
 
@@ -334,7 +338,7 @@ def _format(case: dict[str, Any]) -> dict[str, Any]:
 
 def _middleware(case: dict[str, Any], errors: list[dict[str, str]]) -> ToolCallMiddleware:
     return tp.create_tool_middleware(
-        _protocol(case), compat=case.get("compat"), placement=case.get("placement", "first"),
+        _protocol(case), compat=_compat(case), placement=case.get("placement", "first"),
         unknown_tools="call", on_error=lambda message, _: errors.append({"message": message}),
     )  # fmt: skip
 

@@ -53,7 +53,7 @@ def test_strconv_is_gos_to_the_letter() -> None:
 
 @pytest.mark.parametrize("text", ["-0", "-0.0", "-0e5", "0", "+0", "0x0p0", "-0x0p0"])
 def test_the_sign_of_zero_survives(text: str) -> None:
-    coerced = tp.coerce({"n": text}, {"properties": {"n": {"type": "number"}}}, "seed-layer2")
+    coerced = tp.coerce({"n": text}, {"properties": {"n": {"type": "number"}}}, "go-strconv")
     wanted = "-0" if text.startswith("-") else "0"
     assert write_canonical(coerced.value) == f'{{"n":{wanted}}}'
 
@@ -84,10 +84,10 @@ SCHEMA = {
     ],
 )
 def test_layer_2_touches_top_level_text_only(given: Any, wanted: Any) -> None:
-    result = tp.coerce(given, SCHEMA, "seed-layer2")
+    result = tp.coerce(given, SCHEMA, "go-strconv")
     assert result.value == wanted
     assert (result.steps == ()) == (given == wanted)
-    assert tp.coerce(given, None, "seed-layer2").value == given
+    assert tp.coerce(given, None, "go-strconv").value == given
 
 
 def test_a_number_that_is_not_finite_never_reaches_a_call() -> None:
@@ -95,7 +95,7 @@ def test_a_number_that_is_not_finite_never_reaches_a_call() -> None:
         {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "number"}}}}
     ]
     raw = '<tool_call>{"name": "f", "arguments": {"x": "inf"}}</tool_call>'
-    (call,) = tp.parse(raw, "hermes", tools, {"coerce": "seed-layer2"}).calls
+    (call,) = tp.parse(raw, "hermes", tools, {"coerce": "go-strconv"}).calls
     assert call.arguments == {"x": "inf"}
     assert [p.code for p in call.problems if p.stage == "coerce"] == ["coerce.not-finite"]
     assert not call.valid

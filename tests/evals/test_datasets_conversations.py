@@ -164,7 +164,7 @@ def test_the_image_reaches_the_model() -> None:
 @pytest.mark.parametrize("protocol", ["hermes", "morph_xml"])
 def test_the_seeds_form_of_results_is_another_question(protocol: str) -> None:
     case = CASES["one-call/water-level"]
-    own, seed = (converse(case, protocol, result_format=f) for f in ("own", "seed"))
+    own, seed = (converse(case, protocol, result_format=f) for f in ("own", "ai-sdk-2"))
     assert own.turns[0].request.key == seed.turns[0].request.key
     assert own.turns[1].request.key != seed.turns[1].request.key
 

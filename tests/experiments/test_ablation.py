@@ -139,7 +139,7 @@ def test_layer_1_counts_mistyped_parameters_and_their_price(ablation: Ablation) 
     ("policy", "rescues", "true", "false", "changed", "faithful"),
     [
         ("safe", 3, 2, 1, 0, 1),
-        ("seed-layer2", 3, 2, 1, 0, 1),
+        ("go-strconv", 3, 2, 1, 0, 1),
         ("lossy", 8, 3, 5, 4, 1),
     ],
 )
@@ -213,9 +213,9 @@ def test_detectors_are_held_to_the_validator(ablation: Ablation) -> None:
     assert row(frame, detector="objects", dialect="fastapi")["recall"] == 1
     assert row(frame, detector="objects", dialect="go")["recall"] == 0
     # Of nine different invalid calls the one with a wrong unit is no type error to Go's reader.
-    go = row(frame, detector="seed-patterns-design", dialect="go")
+    go = row(frame, detector="go-phrases-planned", dialect="go")
     assert (go["invalid"], go["detected"], go["false_alarms"]) == (8, 7, 0)
-    implemented = row(frame, detector="seed-patterns-implemented", dialect="go")
+    implemented = row(frame, detector="go-phrases", dialect="go")
     assert implemented["detected"] == 8
     assert implemented["false_alarms"] > 0, "a cache's invalid value is taken for an argument's"
     assert implemented["precision"] < 1
@@ -569,14 +569,14 @@ def test_settings_that_do_not_exist_are_refused(tmp_path: Path) -> None:
 
 
 def test_settings_are_recorded_with_the_run(tmp_path: Path) -> None:
-    feedback = Feedback(max_validation_retries=1, wording="seed")
+    feedback = Feedback(max_validation_retries=1, wording="go-orchestrator")
     first = known_ablation(
-        tmp_path, ["second"], policy="seed-layer2", feedback=feedback, dialect="go", level=0.9
+        tmp_path, ["second"], policy="go-strconv", feedback=feedback, dialect="go", level=0.9
     )
     with tp.Lab(tmp_path / "runs.db") as lab:
         again = lab.ablation("latest", ask=False)
         assert again.settings == first.settings
-        assert again.settings.feedback.wording == "seed"
+        assert again.settings.feedback.wording == "go-orchestrator"
         assert lab.ablation("latest", ask=False, policy="safe").settings.policy == "safe"
     assert "success_at_2" not in first.layer3
 

@@ -127,7 +127,9 @@ def test_one_turn_is_what_it_was(lab: tp.Lab, scripted: Scripted) -> None:
 
 
 def test_arms_share_their_first_turns(lab: tp.Lab, scripted: Scripted) -> None:
-    run = lab.run(plan_of(lab, max_turns=[1, 2, 4], result_format=["own", "seed"]), progress=False)
+    run = lab.run(
+        plan_of(lab, max_turns=[1, 2, 4], result_format=["own", "ai-sdk-2"]), progress=False
+    )
     assert run.summary is not None
     assert run.summary.calls == 4 + 2 * 4
     assert scripted.asked.most_common(1)[0][1] == 1
@@ -158,7 +160,7 @@ def test_a_recording_holds_every_turn(lab: tp.Lab, tmp_path: Path) -> None:
             str(t.conversation) for t in run.trials()
         ]
         with pytest.raises(tp.errors.MissingRecording):
-            other.run(plan_of(other, result_format="seed"), progress=False)
+            other.run(plan_of(other, result_format="ai-sdk-2"), progress=False)
 
 
 @pytest.mark.parametrize(
@@ -404,7 +406,7 @@ def test_a_function_runs_once_however_often_a_conversation_is_looked_at(
 def test_arms_that_share_an_answer_share_its_results(lab: tp.Lab) -> None:
     double = Counting()
     plan = plan_of(
-        lab, runnable={"double": double}, max_turns=[2, 4], result_format=["own", "seed"]
+        lab, runnable={"double": double}, max_turns=[2, 4], result_format=["own", "ai-sdk-2"]
     )
     run = lab.run(plan, progress=False)
     assert len(double.calls) == 4

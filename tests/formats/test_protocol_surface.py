@@ -108,10 +108,10 @@ def test_results_have_the_format_s_own_shape(id: str) -> None:
 
 def test_the_seed_s_shapes() -> None:
     result = {"toolName": "t", "result": {"a": 1}}
-    assert tp.protocols()["hermes"].format_tool_response(result, compat="seed") == (
+    assert tp.protocols()["hermes"].format_tool_response(result, compat="ai-sdk-2") == (
         '<tool_response>{"toolName":"t","result":{"a":1}}</tool_response>'
     )
-    assert tp.protocols()["morph_xml"].format_tool_response(result, compat="seed") == (
+    assert tp.protocols()["morph_xml"].format_tool_response(result, compat="ai-sdk-2") == (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         + tp.rxml.stringify("tool_response", {"tool_name": "t", "result": {"a": 1}}).partition(
             "\n"

@@ -285,8 +285,8 @@ def test_a_client_of_ones_own() -> None:
     assert nothing.calls[0].call.stop == "attempts_used_up"
 
 
-@pytest.mark.parametrize("preset", ["seed", "seed-design"])
-def test_the_seeds_presets_merge_everything(preset: str) -> None:
+@pytest.mark.parametrize("preset", ["go-orchestrator", "go-orchestrator-planned"])
+def test_the_orchestrator_s_presets_merge_everything(preset: str) -> None:
     middleware, turn, answer = middleware_answer("hermes", SOON, feedback=preset)
     new = '{"city": "Rome", "days": 3, "unit": "F"}'
     corrected = correct_answer(middleware, turn, answer, lambda params: new)

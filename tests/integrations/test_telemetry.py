@@ -115,7 +115,7 @@ def test_a_failed_call_says_why_and_the_older_names_count_too(sdk: Any) -> None:
         WRONG,
         run,
         correct=lambda context: {"lat": "south"},
-        feedback=Feedback.preset("seed", max_validation_retries=1, max_attempts=1),
+        feedback=Feedback.preset("go-orchestrator", max_validation_retries=1, max_attempts=1),
         aliases=True,
     )
     assert not call.ok
@@ -182,7 +182,7 @@ def test_log_records_have_the_seed_s_messages_levels_and_line(
         WRONG,
         run,
         correct=lambda context: {"lat": "59.9"},
-        feedback=Feedback.preset("seed"),
+        feedback=Feedback.preset("go-orchestrator"),
         step_id="s1",
     )
     details: list[dict[str, Any]] = [r.toolparse for r in caplog.records]  # type: ignore[attr-defined]  # an extra

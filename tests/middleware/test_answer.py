@@ -293,29 +293,27 @@ def test_a_call_is_said_when_it_closes() -> None:
     assert stream.close("stop")[0] == ()
 
 
-def test_the_seeds_stream_coerces_nothing_and_its_whole_answers_do() -> None:
-    seed = tp.create_tool_middleware("hermes", compat="seed")
-    turn = turn_of(seed)
-    assert [c["function"] for c in seed.wrap_generate(turn, GOOD).tool_calls] == [FIXED]
+def test_the_ai_sdk_s_stream_coerces_nothing_and_its_whole_answers_do() -> None:
+    old = tp.create_tool_middleware("hermes", compat="ai-sdk-2")
+    turn = turn_of(old)
+    assert [c["function"] for c in old.wrap_generate(turn, GOOD).tool_calls] == [FIXED]
     raw_call = {"name": "get_weather", "arguments": '{"city":"A","days":"2"}'}
-    assert [c["function"] for c in streamed(seed.wrap_stream(turn), [GOOD]).tool_calls] == [
-        raw_call
-    ]
-    chosen = tp.create_tool_middleware("hermes", compat="seed", options={"coerce": "safe"})
+    assert [c["function"] for c in streamed(old.wrap_stream(turn), [GOOD]).tool_calls] == [raw_call]
+    chosen = tp.create_tool_middleware("hermes", compat="ai-sdk-2", options={"coerce": "safe"})
     assert [c["function"] for c in streamed(chosen.wrap_stream(turn), [GOOD]).tool_calls] == [FIXED]
 
 
-def test_the_seed_repairs_no_xml_and_recovers_nothing() -> None:
+def test_the_ai_sdk_repairs_no_xml_and_recovers_nothing() -> None:
     broken = "<get_weather><city>A</get_weather>"
     assert len(both(broken, tp.xml_tool_middleware).tool_calls) == 1
-    seed = tp.create_tool_middleware("morph_xml", compat="seed")
-    assert both(broken, seed).message["content"] == broken
+    old = tp.create_tool_middleware("morph_xml", compat="ai-sdk-2")
+    assert both(broken, old).message["content"] == broken
     bare = '{"name":"get_loc","arguments":{}}'
     assert len(both(bare).tool_calls) == 1
-    seed = tp.create_tool_middleware("hermes", compat="seed")
+    old = tp.create_tool_middleware("hermes", compat="ai-sdk-2")
     for answer in (
-        seed.wrap_generate(turn_of(seed), bare),
-        streamed(seed.wrap_stream(turn_of(seed)), bare),
+        old.wrap_generate(turn_of(old), bare),
+        streamed(old.wrap_stream(turn_of(old)), bare),
     ):
         assert answer.message == {"role": "assistant", "content": bare}
 

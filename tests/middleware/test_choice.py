@@ -85,9 +85,9 @@ def test_none_writes_no_prompt_and_reads_no_calls_but_rewrites_the_history() -> 
     assert stream.close("stop") == ((), answer)
 
 
-def test_none_as_the_seed_has_it() -> None:
+def test_none_as_the_ai_sdk_has_it() -> None:
     with pytest.raises(BadToolChoice) as caught:
-        transform("none", compat="seed")
+        transform("none", compat="ai-sdk-2")
     assert caught.value.message == (
         "The 'none' toolChoice type is not supported by this middleware. "
         "Please use 'auto', 'required', or specify a tool name."
@@ -264,9 +264,9 @@ def test_calls_of_the_provider_answer_a_forced_choice_too() -> None:
         ("", "unknown", "{}"),
     ],
 )  # fmt: skip
-def test_a_forced_answer_as_the_seed_has_it(text: str, name: str, arguments: str) -> None:
-    middleware = tp.create_tool_middleware("hermes", compat="seed")
-    answer = middleware.wrap_generate(transform("required", compat="seed"), text)
+def test_a_forced_answer_as_the_ai_sdk_has_it(text: str, name: str, arguments: str) -> None:
+    middleware = tp.create_tool_middleware("hermes", compat="ai-sdk-2")
+    answer = middleware.wrap_generate(transform("required", compat="ai-sdk-2"), text)
     assert [c["function"] for c in answer.tool_calls] == [{"name": name, "arguments": arguments}]
     assert answer.message["content"] is None
 

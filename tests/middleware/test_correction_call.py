@@ -369,7 +369,7 @@ def test_events_tell_of_a_rescue_only_where_the_tool_took_the_call() -> None:
         ({"max_validation_retries": "2"}, "max_validation_retries"),
         ({"detectors": ("object",)}, "objects"),
         ({"merge": "some"}, "named, all"),
-        ({"wording": "rude"}, "plain, seed"),
+        ({"wording": "rude"}, "plain, go-orchestrator"),
     ],
 )
 def test_bad_feedback_is_told(changes: dict[str, Any], words: str) -> None:
@@ -377,7 +377,7 @@ def test_bad_feedback_is_told(changes: dict[str, Any], words: str) -> None:
         Feedback(**changes)
 
 
-def test_presets_are_the_seed_s_configurations() -> None:
+def test_presets_are_the_orchestrator_s_configurations() -> None:
     production, cost, most = map(
         Feedback.preset, ("production", "cost-sensitive", "maximum-reliability")
     )
@@ -390,8 +390,12 @@ def test_presets_are_the_seed_s_configurations() -> None:
         == 3
     )
     options = {"validation_feedback_enabled": False, "max_validation_retries": 5}
-    seed = Feedback.from_execution_options(options)
-    assert (seed.enabled, seed.max_validation_retries, seed.policy) == (False, 5, "seed-layer2")
+    preset = Feedback.from_execution_options(options)
+    assert (preset.enabled, preset.max_validation_retries, preset.policy) == (
+        False,
+        5,
+        "go-strconv",
+    )
     with pytest.raises(BadOptions, match="production"):
         Feedback.preset("prodution")
     with pytest.raises(BadOptions, match="validation_feedback_enabled"):

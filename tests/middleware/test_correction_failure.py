@@ -13,8 +13,8 @@ from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.middleware.correction import DETECTORS, Issue, Refused, ToolFailure, detect
 from toolparse_lab.middleware.correction.failure import (
     DEFAULT_DETECTORS,
-    SEED_PATTERNS_DESIGN,
-    SEED_PATTERNS_IMPLEMENTED,
+    GO_PHRASES,
+    GO_PHRASES_PLANNED,
     detectors_of,
     issues_in_body,
     issues_in_text,
@@ -147,13 +147,13 @@ def test_places_become_pointers(place: Any, path: str | None) -> None:
     assert pointer_of(place) == path
 
 
-@pytest.mark.parametrize("name", ["seed-patterns-design", "seed-patterns-implemented"])
-def test_the_seed_s_two_lists_differ_in_one_line_each(name: str) -> None:
+@pytest.mark.parametrize("name", ["go-phrases-planned", "go-phrases"])
+def test_the_orchestrator_s_two_lists_differ_in_one_line_each(name: str) -> None:
     patterns = {
-        "seed-patterns-design": SEED_PATTERNS_DESIGN,
-        "seed-patterns-implemented": SEED_PATTERNS_IMPLEMENTED,
+        "go-phrases-planned": GO_PHRASES_PLANNED,
+        "go-phrases": GO_PHRASES,
     }
-    assert set(SEED_PATTERNS_DESIGN) ^ set(SEED_PATTERNS_IMPLEMENTED) == {
+    assert set(GO_PHRASES_PLANNED) ^ set(GO_PHRASES) == {
         "cannot unmarshal bool into",
         "invalid value",
     }

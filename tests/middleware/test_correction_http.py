@@ -60,9 +60,7 @@ def test_a_refusal_in_every_dialect_is_corrected_where_it_says(
 ) -> None:
     tool = HttpTool(f"{server.url}/{dialect}")
     # What the tool's schema says is not asked, so that the dialect alone tells the field.
-    feedback = Feedback(
-        detectors=("objects", "messages", "seed-patterns-implemented"), policy="none"
-    )
+    feedback = Feedback(detectors=("objects", "messages", "go-phrases"), policy="none")
     if later:
         call = asyncio.run(arun_call(TOOL, arguments, tool.later, correct=right, feedback=feedback))
     else:
@@ -78,7 +76,7 @@ def test_a_refusal_in_every_dialect_is_corrected_where_it_says(
 
 
 @pytest.mark.parametrize(
-    ("seed", "path", "message"),
+    ("orchestrator", "path", "message"),
     [
         (False, "status/201/{}", None),
         (False, "status/200/text", None),
@@ -91,9 +89,9 @@ def test_a_refusal_in_every_dialect_is_corrected_where_it_says(
     ],
 )
 def test_what_counts_as_a_success(
-    seed: bool, path: str, message: str | None, server: ToolServer
+    orchestrator: bool, path: str, message: str | None, server: ToolServer
 ) -> None:
-    tool = HttpTool(f"{server.url}/{path}", seed=seed)
+    tool = HttpTool(f"{server.url}/{path}", go_orchestrator=orchestrator)
     if message is None:
         assert tool() == ({} if path.endswith("{}") else "text")
         return

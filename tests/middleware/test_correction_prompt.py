@@ -1,4 +1,4 @@
-"""The correction prompt, ours and the seed's, and arguments read from any answer."""
+"""The correction prompt, ours and the Go orchestrator's, and arguments read from any answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONTEXT = CorrectionContext(
     ({"role": "user", "content": "How warm is it?"},),
     agent="weather-tool",
 )
-SEED_PROMPT = """The following tool call failed with a type error.
+ORCHESTRATOR_PROMPT = """The following tool call failed with a type error.
 
 Tool: weather-tool
 Capability: weather
@@ -54,8 +54,8 @@ Remember:
 Respond with ONLY the corrected JSON parameters object, no explanation."""
 
 
-def test_the_seed_s_prompt_is_the_seed_s() -> None:
-    assert CONTEXT.prompt("seed") == SEED_PROMPT
+def test_the_orchestrator_s_prompt_is_kept() -> None:
+    assert CONTEXT.prompt("go-orchestrator") == ORCHESTRATOR_PROMPT
 
 
 def test_our_prompt_names_fields_body_schema_and_rules_and_follows_the_conversation() -> None:

@@ -276,9 +276,9 @@ def test_images_reach_the_message() -> None:
     assert image == {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
 
-def test_the_seeds_form_of_results() -> None:
+def test_the_ai_sdk_s_form_of_results() -> None:
     script = Script(say(("add", {"a": 2, "b": 3})), "5")
-    converse(script, middleware=tp.create_tool_middleware("hermes", result_format="seed"))
+    converse(script, middleware=tp.create_tool_middleware("hermes", result_format="ai-sdk-2"))
     assert '"toolName":"add","result":{"sum":5}' in script.asked[1].messages[-1]["content"]
 
 

@@ -209,7 +209,7 @@ FORCED = [
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("compat", [None, "seed"])
+@pytest.mark.parametrize("compat", [None, "ai-sdk-2"])
 def test_every_chunking_of_a_forced_answer(protocol: str, compat: Any) -> None:
     middleware = tp.create_tool_middleware(protocol, compat=compat)
     turn = turn_of(middleware, TOOLS, "required")

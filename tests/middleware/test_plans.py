@@ -64,10 +64,10 @@ def test_a_plan_runs_in_order_with_values_of_their_types() -> None:
     assert str(run) == "where geocode: done\nwhat weather: done"
 
 
-def test_the_seed_s_shape_is_read_and_written() -> None:
+def test_the_orchestrator_s_shape_is_read_and_written() -> None:
     plan = read_plan(PLAN)
-    seed = {"steps": [step.to_seed() for step in plan.steps]}
-    assert seed["steps"][1] == {
+    shape = {"steps": [step.to_orchestrator() for step in plan.steps]}
+    assert shape["steps"][1] == {
         "step_id": "what",
         "agent_name": "weather",
         "depends_on": ["where"],
@@ -76,7 +76,7 @@ def test_the_seed_s_shape_is_read_and_written() -> None:
             "parameters": {"lat": "{{where.at[0].lat}}", "days": "3"},
         },
     }
-    again = read_plan(seed, TOOLS)
+    again = read_plan(shape, TOOLS)
     assert [(s.step_id, s.tool, s.parameters) for s in again.steps] == [
         (s.step_id, s.tool, s.parameters) for s in plan.steps
     ]

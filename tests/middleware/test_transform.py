@@ -355,14 +355,14 @@ def test_a_call_that_the_format_cannot_write_is_shown_as_json() -> None:
     assert errors[0][1]["toolName"] == "no name"
 
 
-def test_seed_results_and_results_of_ones_own() -> None:
+def test_results_of_the_ai_sdk_and_results_of_ones_own() -> None:
     messages = [{"role": "tool", "name": "get_loc", "content": {"type": "text", "value": "here"}}]
-    seed = '<tool_response>{"toolName":"get_loc","result":{"type":"text","value":"here"}}</tool_response>'
+    old = '<tool_response>{"toolName":"get_loc","result":{"type":"text","value":"here"}}</tool_response>'
     for middleware in (
-        tp.create_tool_middleware("hermes", compat="seed"),
-        tp.create_tool_middleware("hermes", result_format="seed"),
+        tp.create_tool_middleware("hermes", compat="ai-sdk-2"),
+        tp.create_tool_middleware("hermes", result_format="ai-sdk-2"),
     ):
-        assert sent(messages, middleware)[0]["content"] == seed
+        assert sent(messages, middleware)[0]["content"] == old
     own = tp.create_tool_middleware("hermes", result_format=lambda r: f"{r.name} said {r.content}")
     assert sent(messages, own)[0]["content"] == "get_loc said here"
 

@@ -56,7 +56,7 @@ def test_the_middleware_neutralises_what_users_say() -> None:
     assert messages[0]["content"][0]["text"] == call  # type: ignore[index]
     for middleware in (
         tp.create_tool_middleware("hermes", neutral_text=False),
-        tp.create_tool_middleware("hermes", compat="seed"),
+        tp.create_tool_middleware("hermes", compat="ai-sdk-2"),
     ):
         sent = middleware.transform_params(params).params["messages"]
         assert sent[1]["content"][0]["text"] == call

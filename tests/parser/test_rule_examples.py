@@ -39,9 +39,9 @@ HERMES = '<tool_call>{"name":"f","arguments":%s}</tool_call>'
 @pytest.mark.parametrize(
     ("rule", "raw", "protocol", "policy", "tools", "arguments"),
     [
-        ("coerce.go-parse-bool", HERMES % '{"b":"T"}', "hermes", "seed-layer2", TOOLS, {"b": True}),
-        ("coerce.go-parse-float", HERMES % '{"x":"1.5"}', "hermes", "seed-layer2", TOOLS, {"x": 1.5}),
-        ("coerce.go-parse-int", HERMES % '{"a":"3"}', "hermes", "seed-layer2", TOOLS, {"a": 3}),
+        ("coerce.go-parse-bool", HERMES % '{"b":"T"}', "hermes", "go-strconv", TOOLS, {"b": True}),
+        ("coerce.go-parse-float", HERMES % '{"x":"1.5"}', "hermes", "go-strconv", TOOLS, {"x": 1.5}),
+        ("coerce.go-parse-int", HERMES % '{"a":"3"}', "hermes", "go-strconv", TOOLS, {"a": 3}),
         ("coerce.lossy", HERMES % '{"a":"3.7"}', "hermes", "lossy", TOOLS, {"a": 3}),
         ("pythonic.json-literal", "[f(b=true)]", "pythonic", "safe", TOOLS, {"b": True}),
         ("read.positional", "[f(1)]", "pythonic", "safe", TOOLS, {"a": 1}),

@@ -38,8 +38,8 @@ FACTORS: Mapping[str, str] = {
     "max_turns": "how often the model is asked at most; above 1 its calls are run and it is told "
     "the results",
     "placement": "where the tool prompt stands: first or last",
-    "result_format": "how results are written for the model: own, the protocol's form, or seed, "
-    "the oldest version's",
+    "result_format": "how results are written for the model: own, the protocol's form, or "
+    "ai-sdk-2, that of version 2 of the AI SDK's middleware",
     "temperature": "sampling temperature",
     "tool_choice": "what the first turn may do: auto, required, none, or {'name': …}, the tool "
     "that must be called",
@@ -61,7 +61,7 @@ _DEFAULTS: Mapping[str, Any] = {
 _OF_NATIVE = ("max_turns", "temperature", "tool_choice")
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "decoding": ("free", "grammar", STRICT),
-    "result_format": ("own", "seed"),
+    "result_format": ("own", "ai-sdk-2"),
     "tool_choice": ("auto", "required", "none"),
     "tool_choice_by": ("response_format", "prompt"),
 }

@@ -766,11 +766,13 @@ class Protocol:
         """
         return str(hooks.call("format_tool_call", self, call, tool))
 
-    def format_tool_response(self, result: Any, *, compat: Literal["seed"] | None = None) -> str:
+    def format_tool_response(
+        self, result: Any, *, compat: Literal["ai-sdk-2"] | None = None
+    ) -> str:
         """Return the result of a tool in the shape the format's models know.
 
         Args:
-            compat: "seed" for the form of the oldest version.
+            compat: "ai-sdk-2" for the form of version 2 of the AI SDK's middleware.
             result: {toolName, output} with an output of type text, json, error-text, error-json,
                 execution-denied or content. {toolName, result}. Or {name, content}. Errors are
                 written `[Error: …]`. Images and files leave a placeholder, and

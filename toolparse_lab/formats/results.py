@@ -222,14 +222,14 @@ def _openai_part(part: dict[str, Any]) -> dict[str, Any]:
 class ResultForm(Interface):
     """Writes results in the way of one family."""
 
-    def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str: ...
+    def write(self, result: ToolResult, literals: tuple[str, ...], ai_sdk_2: bool) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class JsonResult:
     """`{"name": …, "content": …}` between delimiters.
 
-    The seed's keys are `toolName` and `result`.
+    The AI SDK's keys are `toolName` and `result`.
     """
 
     opener: str = "<tool_response>"
@@ -237,10 +237,10 @@ class JsonResult:
     name_key: str = "name"
     content_key: str = "content"
 
-    def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str:
+    def write(self, result: ToolResult, literals: tuple[str, ...], ai_sdk_2: bool) -> str:
         # Neither the format's own delimiters nor those around results may be forged.
-        # The seed hands the output on as it is, wrapping and all.
-        if seed:
+        # The AI SDK hands the output on as it is, wrapping and all.
+        if ai_sdk_2:
             value = {"toolName": result.name, "result": result.output}
         else:
             value = {self.name_key: result.name, self.content_key: result.content}
@@ -259,11 +259,11 @@ class ElementResult:
     none holds a tag.
     """
 
-    def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str:
-        # The seed's shape keeps the declaration in front and escapes more than XML asks for.
+    def write(self, result: ToolResult, literals: tuple[str, ...], ai_sdk_2: bool) -> str:
+        # The AI SDK's shape keeps the declaration in front and escapes more than XML asks for.
         from .rxml.writer import stringify  # loads lxml, which parsing does without
 
-        content = result.output if seed else result.content
+        content = result.output if ai_sdk_2 else result.content
         text = content if isinstance(content, str) else write_canonical(content)
         # From the most readable to the one that nearly every value has: characters that XML
         # forbids are escapes in the last.
@@ -274,12 +274,12 @@ class ElementResult:
                 element = stringify(
                     "tool_response",
                     {"tool_name": result.name, "result": value},
-                    minimal_escaping=not seed,
+                    minimal_escaping=not ai_sdk_2,
                 )
             except RXMLError:
                 continue
 
-            return element if seed else element.partition("\n")[2].rstrip("\n")
+            return element if ai_sdk_2 else element.partition("\n")[2].rstrip("\n")
 
         raise UnwritableCall("XML cannot carry this result", got=result.name)
 
@@ -291,7 +291,7 @@ class YamlResult:
     It is JSON, which is YAML, where a `<` is in it.
     """
 
-    def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str:
+    def write(self, result: ToolResult, literals: tuple[str, ...], ai_sdk_2: bool) -> str:
         # JSON, which is YAML, where YAML cannot carry the value or its text would hold a tag.
         opener, closer = "<tool_response>", "</tool_response>"
         value = {"tool_name": result.name, "result": result.content}
@@ -318,7 +318,7 @@ class TextResult:
     frame: Callable[[str, str, str], str]
     own: tuple[str, ...] = ()
 
-    def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str:
+    def write(self, result: ToolResult, literals: tuple[str, ...], ai_sdk_2: bool) -> str:
         # Raw text has no escapes, and a model reads a JSON string nearly as well.
         delimiters = (*literals, *self.own)
         text = result.content

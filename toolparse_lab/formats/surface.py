@@ -173,8 +173,8 @@ def _name_and_input(call: Any) -> tuple[str, Any]:
 
 def format_tool_response(protocol: Protocol, result: Any, compat: str | None) -> str:
     """Return a tool's result as the model knows it. See `Protocol.format_tool_response`."""
-    if compat not in (None, "seed"):
-        raise BadOptions("compat is a set of old shapes", got=compat, expected="None or 'seed'")
+    if compat not in (None, "ai-sdk-2"):
+        raise BadOptions("compat is a set of old shapes", got=compat, expected="None or 'ai-sdk-2'")
     # Inside a result, the format's own delimiters would be read as a call of the model.
     literals = (*protocol.envelope.heads({}), *protocol.envelope.closers)
-    return protocol.results.write(ToolResult.of(result), literals, compat == "seed")
+    return protocol.results.write(ToolResult.of(result), literals, compat == "ai-sdk-2")

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from .flow.factors import LitellmArguments
 
 Template: TypeAlias = str | Callable[[str], str]
-ResultFormat: TypeAlias = Literal["seed"] | Callable[[ToolResult], str]
+ResultFormat: TypeAlias = Literal["ai-sdk-2"] | Callable[[ToolResult], str]
 
 _MOST_PREPARED = 64  # sets of tools that are remembered
 # Arguments of a request that are not sent.
@@ -88,7 +88,7 @@ class ToolCallMiddleware:
     tool_system_prompt_template: Template | None = None
     placement: Literal["first", "last"] = "first"
     on_error: OnError | None = None
-    compat: Literal["seed"] | None = None
+    compat: Literal["ai-sdk-2"] | None = None
     tool_choice_by: Literal["response_format", "prompt"] = "response_format"
     result_format: ResultFormat | None = None
     unknown_tools: UnknownTools = "text"
@@ -295,7 +295,7 @@ class ToolCallMiddleware:
             debug_summary, call_ids: as for `wrap_generate`.
             turn: the result of `transform_params` for the request.
             tool_input: show the input of a call while it is written, in deltas of their own.
-                `compat="seed"` shows none.
+                `compat="ai-sdk-2"` shows none.
         """
         shows = tool_input and self.compat is None
         reading = self.for_turn(turn)._reading
@@ -366,7 +366,7 @@ class ToolCallMiddleware:
     ) -> Prepared:
         offered = read_tools(tools)
         read_by = with_schemas(offered.tools, schemas)
-        choice = read_choice(tool_choice, offered, supports_none=not self.ways.seed)
+        choice = read_choice(tool_choice, offered, supports_none=not self.ways.ai_sdk_2)
         # With 'none' the model is told of no tool, and its text is not parsed.
         active = bool(offered.tools) and choice.kind != "none"
         by_name = {t.name: t for t in offered.tools}
@@ -395,8 +395,8 @@ class ToolCallMiddleware:
         # By the user's function, as the oldest version did, or by the protocol.
         if callable(self.result_format):
             return self.result_format(result)
-        like_seed = self.result_format == "seed" or self.ways.seed
-        compat: Literal["seed"] | None = "seed" if like_seed else None
+        like_ai_sdk_2 = self.result_format == "ai-sdk-2" or self.ways.ai_sdk_2
+        compat: Literal["ai-sdk-2"] | None = "ai-sdk-2" if like_ai_sdk_2 else None
         if isinstance(self.protocol, Protocol):
             return self.protocol.format_tool_response(result, compat=compat)
         # As AI SDKs hand it to a protocol. Their versions differ in the name of the output.
@@ -416,7 +416,7 @@ def create_tool_middleware(
     tool_system_prompt_template: Template | None = None,
     placement: Literal["first", "last"] = "first",
     on_error: OnError | None = None,
-    compat: Literal["seed"] | None = None,
+    compat: Literal["ai-sdk-2"] | None = None,
     options: ParseOptions | Mapping[str, Any] | None = None,
     tool_choice_by: Literal["response_format", "prompt"] = "response_format",
     result_format: ResultFormat | None = None,
@@ -436,17 +436,17 @@ def create_tool_middleware(
             system message: before or after all messages.
         on_error: called as on_error(message, metadata) for each piece of text that could not be
             read. The error that it raises is ignored.
-        compat: "seed" brings back the behaviour of the oldest version (see docs/port.md).
+        compat: "ai-sdk-2" behaves as version 2 of the AI SDK's middleware does (see docs/port.md).
         options: ParseOptions or a mapping of them. Coercion has the policy 'middleware' unless they
             say otherwise.
         tool_choice_by: a forced choice asks for its JSON by `response_format`, or in the system
             prompt.
-        result_format: "seed", or a function that writes a ToolResult, instead of the protocol's own
-            form.
+        result_format: "ai-sdk-2", or a function that writes a ToolResult, instead of the
+            protocol's own form.
         unknown_tools: whether a call of a tool that was not offered stays "text", or is a "call"
             like others, so that a loop can tell the model that there is no such tool.
         neutral_text: escape the format's delimiters in user messages and documents (see
-            `formats.surface.neutral`). On unless `compat` is "seed".
+            `formats.surface.neutral`). On unless `compat` is "ai-sdk-2".
         choice_schema: form of the schema of a forced choice: "if_then_else" (by default), "any_of"
             for engines that decode by a schema, or "any_of_many", which allows several calls under
             'required'.
@@ -480,11 +480,11 @@ def create_tool_middleware(
         if value not in allowed:
             expected = " or ".join(word for word in allowed if word is not None)
             raise BadOptions(f"unknown {name}", got=value, expected=expected)
-    if result_format not in (None, "seed") and not callable(result_format):
+    if result_format not in (None, "ai-sdk-2") and not callable(result_format):
         raise BadOptions(
             "result_format writes a result",
             got=result_format,
-            expected="None, 'seed' or a function",
+            expected="None, 'ai-sdk-2' or a function",
         )
     if on_error is not None and not callable(on_error):
         raise BadOptions(

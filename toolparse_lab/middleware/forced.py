@@ -170,7 +170,7 @@ def _json_calls(
     return rest.result(segment, calls)
 
 
-def parse_like_seed(
+def parse_like_ai_sdk_2(
     raw: str,
     protocol_id: str,
     tools: Sequence[ToolSpec],

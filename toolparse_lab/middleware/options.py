@@ -1,8 +1,8 @@
 """The options by which a middleware reads and writes, of its own and of one request.
 
-The preset `compat="seed"` is here; the parser and the formats never see it. A request says options
-for itself alone, before those of the middleware, in its member `toolparse`, or where an AI SDK has
-them, in `providerOptions.toolCallMiddleware`. None of them is sent.
+The preset `compat="ai-sdk-2"` is here; the parser and the formats never see it. A request says
+options for itself alone, before those of the middleware, in its member `toolparse`, or where an AI
+SDK has them, in `providerOptions.toolCallMiddleware`. None of them is sent.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Ways:
     """How a middleware reads and writes.
 
     batch, stream, choice: options for whole answers, streams and forced ones.
-    seed: a forced answer is strict JSON, or a call of `unknown`; results are `{toolName, result}`;
-    `tool_choice="none"` is an error.
+    ai_sdk_2: a forced answer is strict JSON, or a call of `unknown`; results are
+    `{toolName, result}`; `tool_choice="none"` is an error.
     """
 
     batch: ParseOptions
     stream: ParseOptions
     choice: ParseOptions
-    seed: bool = False
+    ai_sdk_2: bool = False
 
     def with_options(self, options: Mapping[str, Any]) -> Ways:
         """Return the same ways with other options of the parser.
@@ -49,12 +49,12 @@ class Ways:
 
 
 def ways_of(compat: Any, options: ParseOptions | Mapping[str, Any] | None, protocol: Any) -> Ways:
-    """Return the ways of a preset, None or "seed". A value in `options` goes before it.
+    """Return the ways of a preset, None or "ai-sdk-2". A value in `options` goes before it.
 
     protocol: the one the middleware is for. The old ways depend on it. Raises BadOptions.
     """
-    if compat not in (None, "seed"):
-        raise BadOptions("compat is a set of old ways", got=compat, expected="None or 'seed'")
+    if compat not in (None, "ai-sdk-2"):
+        raise BadOptions("compat is a set of old ways", got=compat, expected="None or 'ai-sdk-2'")
     chosen: dict[str, Any]
     if isinstance(options, ParseOptions):
         # Those that differ from their defaults. A policy is always a choice: the middleware's own
@@ -87,7 +87,7 @@ def ways_of(compat: Any, options: ParseOptions | Mapping[str, Any] | None, proto
         batch=ParseOptions.of({**batch, **chosen}),
         stream=ParseOptions.of({**stream, **chosen}),
         choice=ParseOptions.of({**uncoerced, **chosen}),
-        seed=True,
+        ai_sdk_2=True,
     )
 
 

@@ -19,7 +19,7 @@ from .answer import was_cut
 from .attempts import Attempts
 from .choice import Choice, Kind
 from .choice_schema import PLAIN, ChoiceForm
-from .forced import parse_forced, parse_formatted, parse_like_seed
+from .forced import parse_forced, parse_formatted, parse_like_ai_sdk_2
 from .history import Writer
 from .options import Ways
 
@@ -149,8 +149,8 @@ class AnswerReading:
         cut, ways = was_cut(finish_reason), self.ways
         if turn.formatted:
             result = parse_formatted(text, self.protocol, turn.tools, ways.choice, cut=cut)
-        elif ways.seed:
-            result = parse_like_seed(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
+        elif ways.ai_sdk_2:
+            result = parse_like_ai_sdk_2(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
         else:
             result = parse_forced(
                 text, self.protocol, turn.tools, turn.allowed, ways.choice, cut=cut, many=turn.many

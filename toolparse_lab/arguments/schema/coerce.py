@@ -6,7 +6,7 @@ Pure. Every change is a Step with a permanent rule id.
 legal, to a union that admits text, or to a key the schema does not declare; but a single key that
 holds all arguments gives them up (`{"arguments": {"city": "Rome"}}`), and raw text has no quotes.
 ``middleware`` also splits text into lists, unwraps single keys and reads values the schema says
-nothing of. ``seed-layer2`` is a Go orchestrator's coercion exactly: top-level text only, by
+nothing of. ``go-strconv`` is a Go orchestrator's coercion exactly: top-level text only, by
 strconv. ``lossy`` is a negative control: whatever makes a value validate.
 """
 
@@ -31,7 +31,7 @@ from .walk import Walk
 # legal already, which costs a tenth of a walk and is true of most values; the other policies have
 # no such way out, for they change legal values, too.
 
-POLICIES = ("none", "safe", "middleware", "seed-layer2", "lossy")
+POLICIES = ("none", "safe", "middleware", "go-strconv", "lossy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def coerce(
         )
     if policy == "none":
         return Coerced(value, ())
-    if policy == "seed-layer2":
+    if policy == "go-strconv":
         plain_schema = read_plain(schema) if isinstance(schema, str) else schema
         new, steps = coerce_like_go(value, plain_schema)
         return Coerced(new, tuple(steps))

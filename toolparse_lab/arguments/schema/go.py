@@ -1,4 +1,4 @@
-"""The policy `seed-layer2`: the coercion of a Go orchestrator, ported exactly, and as much of Go's
+"""The policy `go-strconv`: the coercion of a Go orchestrator, ported exactly, and as much of Go's
 strconv as it needs.
 """
 

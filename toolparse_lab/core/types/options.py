@@ -12,7 +12,7 @@ from ..errors import BadOptions, near
 # Options are part of every stored result, so that a result says how it came about. A new option
 # therefore has a default under which older results mean the same as before.
 
-Policy: TypeAlias = Literal["none", "safe", "middleware", "seed-layer2", "lossy"]
+Policy: TypeAlias = Literal["none", "safe", "middleware", "go-strconv", "lossy"]
 Reasoning: TypeAlias = Literal["auto", "prefilled", "none"]
 EchoChoice: TypeAlias = Literal["refuse", "allow"]
 

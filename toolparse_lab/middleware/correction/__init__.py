@@ -20,7 +20,7 @@ from .call import (
 )
 from .drive import ModelCorrection, arun_call, asking, asking_later, run_call
 from .failure import DETECTORS, Issue, Refused, ToolFailure, ToolRefused, detect
-from .feedback import PRESETS, Feedback, find_capability_schema
+from .feedback import PRESETS, Feedback, agent_tool
 from .http import HttpTool
 from .monitoring import THRESHOLDS, CostRow, Reading, Threshold, cost_table, readings_of
 from .prompt import Corrected, CorrectionContext, read_correction
@@ -50,6 +50,7 @@ __all__ = [
     "Threshold",
     "ToolFailure",
     "ToolRefused",
+    "agent_tool",
     "arun_call",
     "asking",
     "asking_later",
@@ -57,7 +58,6 @@ __all__ = [
     "cost_table",
     "detect",
     "edits_between",
-    "find_capability_schema",
     "merged",
     "read_correction",
     "readings_of",

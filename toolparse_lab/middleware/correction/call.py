@@ -136,9 +136,9 @@ def _with(value: Any, tokens: list[str], edit: FieldEdit) -> Any:
 # pause. So it has no clock and no network, and a driver decides what each means: live, awaited, or
 # looked up in a recording.
 #
-# Two counts run apart, as the seed wants it. A regular attempt calls the tool, and a failed one is
-# followed by a pause. A correction uses up no attempt and no pause: the call is made again at once.
-# A correction that fails is used up all the same, and the regular attempt goes on.
+# Two counts run apart, as in the Go orchestrator. A regular attempt calls the tool, and a failed
+# one is followed by a pause. A correction uses up no attempt and no pause: the call is made
+# again at once. A correction that fails is used up all the same, and the regular attempt goes on.
 
 Stop: TypeAlias = Literal[
     "accepted", "attempts_used_up", "same_arguments", "budget_used_up", "not_recorded"
@@ -277,7 +277,7 @@ class CorrectedCall:
 
 # Told of what happens: a name of `EVENTS` and its attributes.
 OnEvent: TypeAlias = Callable[[str, Mapping[str, Any]], None]
-# The names of the events; those of the seed but for `parameters_corrected` and the last.
+# The names of the events; those of the Go orchestrator but for `parameters_corrected` and the last.
 EVENTS = (
     "type_coercion_applied",
     "validation_feedback_started",
@@ -287,7 +287,7 @@ EVENTS = (
     "layer3_rescued",
 )
 LOGGER = logging.getLogger("toolparse_lab.type_safety")
-# Event -> level, the record's `operation`, its message: those of the seed.
+# Event -> level, the record's `operation`, its message: those of the orchestrator.
 _RECORDS: Mapping[str, tuple[int, str, str]] = {
     "type_coercion_applied": (
         logging.DEBUG, "type_coercion", "Parameter types coerced to match schema",

@@ -80,7 +80,7 @@ class ToolFailure:
 
     @property
     def text(self) -> str:
-        """Message and body with a space between them, as the seed reads them."""
+        """Message and body with a space between them, as the Go orchestrator reads them."""
         return f"{self.message} {self.body}"
 
     @classmethod
@@ -279,7 +279,7 @@ Detector: TypeAlias = Callable[[Refused], Sequence[Issue]]
 
 # What Go's orchestrator looks for, in lower case, anywhere in the error and its body. Its design
 # and its code differ in one line each.
-SEED_PATTERNS_DESIGN = (
+GO_PHRASES_PLANNED = (
     "cannot unmarshal string into",
     "cannot unmarshal number into",
     "cannot unmarshal bool into",
@@ -290,7 +290,7 @@ SEED_PATTERNS_DESIGN = (
     "expected string",
     "expected boolean",
 )
-SEED_PATTERNS_IMPLEMENTED = (
+GO_PHRASES = (
     "cannot unmarshal string into",
     "cannot unmarshal number into",
     "json: cannot unmarshal",
@@ -343,16 +343,16 @@ def _by_patterns(patterns: Sequence[str]) -> Detector:
     return detect
 
 
-# Name -> detector: error objects, our validation, words of validators, the seed's two lists.
+# Name -> detector: error objects, our validation, words of validators, the two phrase lists.
 DETECTORS: Mapping[str, Detector] = {
     "objects": by_objects,
     "schema": by_schema,
     "messages": by_messages,
-    "seed-patterns-design": _by_patterns(SEED_PATTERNS_DESIGN),
-    "seed-patterns-implemented": _by_patterns(SEED_PATTERNS_IMPLEMENTED),
+    "go-phrases-planned": _by_patterns(GO_PHRASES_PLANNED),
+    "go-phrases": _by_patterns(GO_PHRASES),
 }
 
-DEFAULT_DETECTORS = ("objects", "schema", "messages", "seed-patterns-implemented")
+DEFAULT_DETECTORS = ("objects", "schema", "messages", "go-phrases")
 
 
 def detectors_of(names: Sequence[str | Detector]) -> tuple[Detector, ...]:

@@ -78,12 +78,14 @@ class Feedback:
             if least is not None and value < least:
                 raise BadOptions(f"`{name}` is too small", got=value, expected=f"{least} or more")
         if self.max_validation_retries <= 0:
-            # The seed's default, which its setter leaves as it is in such a case.
+            # The orchestrator's default, which its setter leaves as it is in such a case.
             object.__setattr__(self, "max_validation_retries", 2)
         if self.merge not in ("named", "all"):
             raise BadOptions("there is no such way to merge", got=self.merge, expected="named, all")
-        if self.wording not in ("plain", "seed"):
-            raise BadOptions("there is no such wording", got=self.wording, expected="plain, seed")
+        if self.wording not in ("plain", "go-orchestrator"):
+            raise BadOptions(
+                "there is no such wording", got=self.wording, expected="plain, go-orchestrator"
+            )
         detectors_of(self.detectors)
 
     @classmethod
@@ -120,14 +122,14 @@ class Feedback:
         """
         if name not in PRESETS:
             raise BadOptions.unknown("there is no preset of this name", name, PRESETS)
-        # The seed's setter leaves a number as it is where it is told none that counts.
+        # The orchestrator's setter leaves a number as it is where it is told none that counts.
         if (changes.get("max_validation_retries") or 0) <= 0:
             changes.pop("max_validation_retries", None)
         return replace(PRESETS[name], **changes)
 
     @classmethod
     def from_execution_options(cls, options: Mapping[str, Any]) -> Feedback:
-        """Return the seed's preset with its `ExecutionOptions`, by their JSON names.
+        """Return the preset `go-orchestrator` with its `ExecutionOptions`, by their JSON names.
 
         >>> Feedback.from_execution_options({"max_validation_retries": 3}).max_validation_retries
         3
@@ -141,33 +143,37 @@ class Feedback:
             raise BadOptions(
                 "there is no such execution option", got=unknown[0], expected=", ".join(names)
             )
-        return cls.preset("seed", **{names[name]: value for name, value in options.items()})
+        return cls.preset(
+            "go-orchestrator", **{names[name]: value for name, value in options.items()}
+        )
 
 
-_SEED = Feedback(
-    detectors=("seed-patterns-implemented",),
+_GO_ORCHESTRATOR = Feedback(
+    detectors=("go-phrases",),
     merge="all",
-    policy="seed-layer2",
-    wording="seed",
+    policy="go-strconv",
+    wording="go-orchestrator",
     request=False,
     history=False,
     stop_on_repeat=False,
 )
-# Name -> Feedback: the seed's three configurations, and its behaviour to the letter (`seed` as it
-# was implemented, `seed-design` as it was planned, with three corrections).
+# Name -> Feedback: three configurations to choose from, and the behaviour of the Go orchestrator to
+# the letter: as its code has it, and as its design has it, with three corrections.
 PRESETS: Mapping[str, Feedback] = {
     "production": Feedback(),
     "cost-sensitive": Feedback(enabled=False),
     "maximum-reliability": Feedback(max_validation_retries=3),
-    "seed": _SEED,
-    "seed-design": replace(_SEED, detectors=("seed-patterns-design",), max_validation_retries=3),
+    "go-orchestrator": _GO_ORCHESTRATOR,
+    "go-orchestrator-planned": replace(
+        _GO_ORCHESTRATOR, detectors=("go-phrases-planned",), max_validation_retries=3
+    ),
 }
 
 
 # Agents and their capabilities, as an orchestrator has them: a capability is a tool.
 
 
-def find_capability_schema(agent: Mapping[str, Any] | None, capability: str) -> ToolSpec | None:
+def agent_tool(agent: Mapping[str, Any] | None, capability: str) -> ToolSpec | None:
     """Return the capability of an agent as a tool with its schema.
 
     None for no agent, or no such capability.
@@ -178,7 +184,7 @@ def find_capability_schema(agent: Mapping[str, Any] | None, capability: str) -> 
     Raises BadToolSpec for an unreadable capability.
 
     >>> agent = {"name": "a", "capabilities": [{"name": "f", "parameters": []}]}
-    >>> find_capability_schema(agent, "f").name
+    >>> agent_tool(agent, "f").name
     'f'
     """
     capabilities = agent.get("capabilities") if agent is not None else None

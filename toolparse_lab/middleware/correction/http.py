@@ -22,8 +22,8 @@ class HttpTool:
     Any status from 200 to 299 is a success, and gives the body as JSON, as text where it is none.
 
     Args:
-        seed: as the seed has it: only 200 is, its body must be an object, and the error's text is
-            the seed's. headers, timeout (seconds): of each request.
+        go_orchestrator: only status 200 is a success, and its body must be an object; errors are
+            worded as the Go orchestrator words them. headers, timeout (seconds): of each request.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class HttpTool:
         *,
         headers: Mapping[str, str] | None = None,
         timeout: float = 30.0,
-        seed: bool = False,
+        go_orchestrator: bool = False,
     ) -> None:
         try:
             import httpx  # an extra
@@ -44,7 +44,7 @@ class HttpTool:
         self.url = url
         self._headers = {"Content-Type": "application/json", **(headers or {})}
         self._timeout = timeout
-        self._seed = seed
+        self._go = go_orchestrator
 
     def __repr__(self) -> str:
         # Without its headers, which may hold a key.
@@ -82,18 +82,18 @@ class HttpTool:
 
     def _read(self, status: int, content: bytearray) -> Any:
         body = content.decode("utf-8", "replace")
-        if status != 200 if self._seed else not 200 <= status <= 299:
+        if status != 200 if self._go else not 200 <= status <= 299:
             message = f"agent returned status {status}: {body}"
-            if not self._seed:
+            if not self._go:
                 message = f"the tool answered with status {status}"
             raise ToolRefused(ToolFailure(message, body, status, issues_in_body(body)))
         try:
             value = json.loads(body)
         except (ValueError, RecursionError) as e:
-            if self._seed:
+            if self._go:
                 raise _undecodable(body, status, str(e)) from None
             return body
-        if self._seed and not isinstance(value, dict):
+        if self._go and not isinstance(value, dict):
             raise _undecodable(body, status, "no object")
         return value
 

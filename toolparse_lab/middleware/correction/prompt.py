@@ -16,7 +16,7 @@ from ...formats.prompt.type_rules import JSON_TYPE_RULES
 from ...parser.parse import parse_text
 from .failure import Issue
 
-CorrectionWording: TypeAlias = Literal["plain", "seed"]
+CorrectionWording: TypeAlias = Literal["plain", "go-orchestrator"]
 _MOST_BODY = 4_000  # characters of an error's body that a model is shown
 _FENCE = "```"
 
@@ -52,8 +52,8 @@ class CorrectionContext:
         return self.tool.schema
 
     def prompt(self, wording: CorrectionWording = "plain") -> str:
-        """Return the correction prompt: ours, or the seed's with its fields in its order."""
-        return _seed_prompt(self) if wording == "seed" else _plain_prompt(self)
+        """Return the correction prompt: ours, or the Go orchestrator's."""
+        return _orchestrator_prompt(self) if wording == "go-orchestrator" else _plain_prompt(self)
 
 
 def correction_messages(
@@ -95,8 +95,8 @@ the arguments and nothing else."""
     )
 
 
-def _seed_prompt(context: CorrectionContext) -> str:
-    # The seed's agent and capability are the step's agent and the tool's name.
+def _orchestrator_prompt(context: CorrectionContext) -> str:
+    # The orchestrator's agent and capability are the step's agent and the tool's name.
     return f"""The following tool call failed with a type error.
 
 Tool: {context.agent or context.tool.name}

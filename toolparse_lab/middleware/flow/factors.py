@@ -20,7 +20,7 @@ Choice: TypeAlias = Literal["auto", "required", "none"] | Mapping[str, str]
 TypeRules: TypeAlias = bool | Literal["pairs"]
 Decoding: TypeAlias = Literal["free", "grammar", "strict"]
 Placement: TypeAlias = Literal["first", "last"]
-ResultForm: TypeAlias = Literal["own", "seed"]
+ResultForm: TypeAlias = Literal["own", "ai-sdk-2"]
 ChoiceBy: TypeAlias = Literal["response_format", "prompt"]
 
 

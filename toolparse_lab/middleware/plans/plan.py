@@ -146,8 +146,8 @@ class Step:
         }
         return {**record, "agent": self.agent} if self.agent else record
 
-    def to_seed(self) -> dict[str, Any]:
-        """Return the step in the seed's shape: the tool as a capability in `metadata`."""
+    def to_orchestrator(self) -> dict[str, Any]:
+        """Return the step as the Go orchestrator writes it: the tool as a capability."""
         return {
             "step_id": self.step_id,
             "agent_name": self.agent or self.tool,
@@ -279,7 +279,7 @@ def read_plan(
     """Return a plan from JSON-like data.
 
     Pass `{steps: [{step_id, tool, depends_on, parameters}]}`, or a list of steps. The function also
-    reads the seed's shape (`metadata.{capability, parameters}`).
+    reads the Go orchestrator's shape (`metadata.{capability, parameters}`).
 
     Args:
         tools: those that there are, None for no check.
@@ -310,8 +310,8 @@ def read_plan(
 
 
 def _step(x: Any, number: int) -> Step:
-    # Of either shape: in the seed's, a capability is the tool. `number` counts from 1, and names a
-    # step that has no id.
+    # Of either shape: in the orchestrator's, a capability is the tool. `number` counts from
+    # 1, and names a step that has no id.
     if not isinstance(x, Mapping):
         raise BadTaskPlan(f"step {number} is not an object", got=x)
     metadata = x.get("metadata")

@@ -22,7 +22,7 @@ from ...views.side_by_side import side_rows
 from ..payload import payload_of
 from .setup import Setup
 
-POLICIES = ("none", "safe", "middleware", "seed-layer2", "lossy")
+POLICIES = ("none", "safe", "middleware", "go-strconv", "lossy")
 REASONING = ("auto", "prefilled", "none")
 _MOST_LINES = 200
 _MOST_TOLD = 5  # calls that have a sentence each

@@ -19,7 +19,7 @@ from . import stats
 
 LEVELS = ("strict", "repaired", "safe", "naive")
 # The first of these that was read gives coerced success.
-COERCED_POLICIES = ("middleware", "seed-layer2", "lossy")
+COERCED_POLICIES = ("middleware", "go-strconv", "lossy")
 # What a frame must have; a frame from elsewhere may lack the others.
 REQUIRED = (
     "trial_id", "case_id", "trial", "model", "prompt_protocol", "policy", "target", "raw",

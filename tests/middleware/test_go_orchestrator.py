@@ -21,7 +21,7 @@ from toolparse_lab.middleware.correction import (
     HttpTool,
     Refused,
     ToolFailure,
-    find_capability_schema,
+    agent_tool,
     run_call,
 )
 
@@ -65,7 +65,7 @@ AGENT = {
 )
 def test_coerce_value(value: Any, type_name: str, wanted: Any) -> None:
     schema = [{"name": "p", "type": type_name}]
-    new = coerce({"p": value}, schema, "seed-layer2").value
+    new = coerce({"p": value}, schema, "go-strconv").value
     assert same(new, {"p": wanted})
     assert type(new["p"]) is bool or not isinstance(wanted, bool)
 
@@ -112,11 +112,11 @@ def test_coerce_parameter_types(given: Any, wanted: Any, log: list[str]) -> None
         {"name": "enabled", "type": "boolean"},
         {"name": "name", "type": "string"},
     ]
-    coerced = coerce(given, schema, "seed-layer2")
+    coerced = coerce(given, schema, "go-strconv")
     assert same(coerced.value, wanted)
     assert [go_log_line(step) for step in coerced.steps] == log
     # An empty schema changes nothing.
-    assert coerce(given, [], "seed-layer2").steps == ()
+    assert coerce(given, [], "go-strconv").steps == ()
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_coerce_parameter_types(given: Any, wanted: Any, log: list[str]) -> None
     ],
     ids=["found", "not found", "nil agent", "no capabilities"],
 )
-def test_find_capability_schema(agent: Any, capability: str, name: str | None) -> None:
-    tool = find_capability_schema(agent, capability)
+def test_agent_tool(agent: Any, capability: str, name: str | None) -> None:
+    tool = agent_tool(agent, capability)
     assert (tool.name if tool else None) == name
     if tool:
         assert tool.schema["properties"]["lat"] == {"type": "number"}
@@ -145,7 +145,7 @@ def test_field_hints_are_parameters() -> None:
             "optional": [{"name": "days", "type": "int"}],
         },
     }
-    tool = find_capability_schema({"capabilities": [hinted]}, "f")
+    tool = agent_tool({"capabilities": [hinted]}, "f")
     assert tool is not None
     assert {k: v["type"] for k, v in tool.schema["properties"].items()} == {
         "lat": "number",
@@ -161,12 +161,12 @@ def server() -> Any:
 
 
 def test_smart_executor_type_coercion_integration(server: ToolServer) -> None:
-    tool = find_capability_schema(AGENT, "get_weather")
+    tool = agent_tool(AGENT, "get_weather")
     call = run_call(
         tool,
         {"lat": "35.6897", "days": "3"},
-        HttpTool(f"{server.url}/go", seed=True),
-        feedback=Feedback.preset("seed"),
+        HttpTool(f"{server.url}/go", go_orchestrator=True),
+        feedback=Feedback.preset("go-orchestrator"),
     )
     assert call.ok
     assert server.bodies == [{"lat": 35.6897, "days": 3}]
@@ -193,7 +193,7 @@ def test_smart_executor_type_coercion_integration(server: ToolServer) -> None:
     ],
 )
 def test_is_type_related_error(error: str, body: str, is_type_related: bool) -> None:
-    detector = DETECTORS["seed-patterns-implemented"]
+    detector = DETECTORS["go-phrases"]
     assert bool(detector(Refused(ToolFailure(error, body), {}))) == is_type_related
 
 
@@ -225,7 +225,11 @@ class TypedTool:
 def test_smart_executor_validation_feedback() -> None:
     tool = TypedTool()
     call = run_call(
-        WEATHER, {"lat": "north"}, tool, correct=corrected, feedback=Feedback.preset("seed")
+        WEATHER,
+        {"lat": "north"},
+        tool,
+        correct=corrected,
+        feedback=Feedback.preset("go-orchestrator"),
     )
     assert call.ok
     assert tool.calls == 2
@@ -240,7 +244,7 @@ def test_smart_executor_validation_feedback_disabled() -> None:
         {"lat": "north"},
         tool,
         correct=corrected,
-        feedback=Feedback.preset("seed", enabled=False),
+        feedback=Feedback.preset("go-orchestrator", enabled=False),
         sleep=pauses.append,
     )
     assert not call.ok
