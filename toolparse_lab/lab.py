@@ -398,26 +398,27 @@ class Lab:
         """Record outputs from elsewhere as a run, to parse, score and debug.
 
         Args:
-            source: a path (JSONL, JSON, CSV, Parquet, inspect's .eval, .sse dumps or a folder of
-                them), a frame, rows, texts, response objects of any client or their dicts, the
-                chunks of one stream. Logs of other tools are known by their keys, see
-                `tp.shapes()`.
-            tools: for rows that name none.
-            cases: cases, or anything that `load_cases` takes. `case_id` or `input` of a row names
-                its case.
-            columns: the source's own names, ``{"completion_text": "raw", "user": None}``. The
-                others are guessed from `ingest.columns`.
+            source: JSONL, JSON, CSV, Parquet, inspect's .eval, .sse dumps, a folder of them, or an
+                export of a tracing tool. Or a frame, rows, texts, response objects of any client or
+                their dicts, the chunks of one stream. See `ingest.shapes`.
+            tools: the tools of rows that name none.
+            cases: the cases that rows answer, by case_id or input. Anything that `load_cases`
+                takes.
+            columns: what the source calls things, such as ``{"completion_text": "raw", "user":
+                None}``. The others are guessed from `ingest.columns`.
             others: what to do with other columns: "metadata", "drop" or "error".
-            model, protocol: for rows that name none. A provider's own calls are read as such.
+            model: the model of rows that name none.
+            protocol: the protocol of rows that name none. A provider's own calls are read as such.
             errors: "raise" reports all bad rows at once, "skip" counts them in
                 `run.plan.cases.skipped`. Rows that the store holds already are not written again.
-            shape: the name of the shape that all rows have, "rows" for columns of your own. By
-                default each row's keys tell, unless `columns` are given.
-            requests: the file of requests of a batch, whose results say only `custom_id`.
-            max_rows: refuse a source with more rows. None: no limit, except 100,000 for a .gz file,
-                because a small one can contain any number.
-            engine, workers, client: who reads the rows, as for `Run.parse`. This process alone
-                writes the store.
+            max_rows: refuse a source with more rows (default: no limit, 100,000 for a packed file).
+            shape: the shape of all rows, such as langsmith; rows: columns of your own (default:
+                known by its keys).
+            requests: the requests of a batch whose results are read. These say only `custom_id`.
+            engine: processes, serial or dask (default: processes from 50,000 rows on). This process
+                alone writes the store.
+            workers: processes (default: one a core).
+            client: the scheduler of a Dask cluster.
             progress: None shows a bar in a terminal or a notebook, "lines" also prints a line now
                 and then elsewhere, False prints nothing. Unless False, the shape of a log, and the
                 parts that it has lost, are printed.
@@ -536,12 +537,13 @@ class Lab:
         Args:
             source: a Run or a run's id, a trials frame, a Parquet file, a folder of them, or a list
                 of paths.
-            protocols: ids, protocol objects or one of them, or None for the one that each prompt
-                asked for.
-            settings: `engine` ("processes", "serial" or "dask"), `workers`, `client`, `options`,
-                `to` (Parquet to write, whose path is then returned), `overwrite`, `batch_rows`,
-                `progress`, and `own` (protocols by id, for rows of a frame asked by one of your
-                own). See `toolparse_lab.evals.reparse.reparse`, whose errors it raises.
+            protocols: what reads (default: what each prompt asked for). Ids, protocol objects, or
+                one of them.
+            policies: coercion policies.
+            to: a .parquet file to write, or a folder of parts. Its path is then returned.
+            settings: see `toolparse_lab.evals.reparse.ReparseSettings`.
+
+        Raises as `toolparse_lab.evals.reparse.reparse` does.
         """
         # pandas and process pools are slow to import
         from .evals.reparse import reparse, run_answers

@@ -1,11 +1,16 @@
-"""The declaration of a verb, the options that several verbs share, and what their values mean."""
+"""The declaration of a verb, the options that several verbs share, and what their values mean.
+
+An option that is passed on to a function is taken from this function, see `options_of`.
+"""
 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib.util
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from ..core.errors import BadOptions, MissingExtra, StoreError, UsageError
 from ..runner.settings import SETTINGS, Settings, load_settings
 from .console import say
+from .signature import Parameter, parameters
 
 if TYPE_CHECKING:
     from ..experiments.run import Run as RecordedRun
@@ -92,6 +98,51 @@ def verb(
     return declare
 
 
+def options_of(path: str, *usages: str, **helps: str) -> tuple[Option, ...]:
+    """Return the options that a verb passes on to a function.
+
+    Types, defaults and helps come from its signature and its docstring.
+
+    Args:
+        path: the function, such as "lab.Lab.ingest", below the package.
+        usages: as for `Option`: "source", "--max-rows". A word, as in "--tools FILE", is needed
+            only if that of the parameter's type does not fit.
+        helps: by parameter, if the docstring's first sentence does not fit.
+    """
+    known = parameters(path)
+    return tuple(_option_of(known[_name(usage)], usage, helps) for usage in usages)
+
+
+def _name(usage: str) -> str:
+    return usage.partition(" ")[0].lstrip("-").replace("-", "_")
+
+
+def _option_of(parameter: Parameter, usage: str, helps: Mapping[str, str]) -> Option:
+    name, annotation = _name(usage), parameter.annotation
+    more: dict[str, Any] = {}
+    if usage.startswith("-") and " " not in usage and annotation != "bool":
+        if annotation.startswith("Literal["):
+            more["choices"] = ast.literal_eval(annotation.removeprefix("Literal"))
+        else:
+            word = next((word for part, word in _WORDS if re.search(part, annotation)), None)
+            usage = f"{usage} {word or name.rpartition('_')[2].upper()}"
+    help = helps.get(name) or parameter.help
+    if parameter.default not in (None, False) and "default: " not in help:
+        help = f"{help} (default: {parameter.default})"
+    # A switch that is not given is left to the function, too.
+    return Option(usage, help, default=None, **more)
+
+
+def given(options: Any, path: str, *others: str) -> dict[str, Any]:
+    """Return the options of a command that are arguments of a function and were given.
+
+    path: as for `options_of`. others: further functions that take them.
+    """
+    names = [name for each in (path, *others) for name in parameters(each)]
+    values = {name: getattr(options, name, None) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 # values of flags
 
 
@@ -153,8 +204,16 @@ TYPES: Mapping[str, Callable[[str], Any]] = {
     "PORT": port_number,
     **dict.fromkeys(("N", "THREADS"), int),
     **dict.fromkeys(("RATE", "SECONDS", "SHARE", "USD"), float),
-    **dict.fromkeys(("ALPHA", "DROP", "MARGIN", "POWER", "TOLERANCE"), float),
+    **dict.fromkeys(("ALPHA", "DROP", "MARGIN", "NUMBER", "POWER", "TOLERANCE"), float),
 }
+
+# Part of a parameter's annotation -> the word of its values, the first that fits.
+_WORDS = (
+    (r"\bMapping\[", "A=B,..."),
+    (r"\b(Sequence|Iterable)\[", "A,B"),
+    (r"\bint\b", "N"),
+    (r"\bfloat\b", "NUMBER"),
+)
 
 # options that several verbs share
 

@@ -37,7 +37,18 @@ FEW = 4000
 
 
 class ReparseSettings(TypedDict, total=False):
-    """The options of `reparse` apart from the place to write to."""
+    """The options of `reparse` apart from the place to write to.
+
+    Args:
+        options: of the parser, besides the policy.
+        own: protocols by id, for rows of a frame that were asked by one of your own.
+        engine: processes, serial or dask (default: processes).
+        workers: processes (default: one a core).
+        client: the scheduler of a Dask cluster.
+        overwrite: write where something is already.
+        batch_rows: rows that are read at once.
+        progress: None shows a bar where someone can see it.
+    """
 
     options: ParseOptions | Mapping[str, Any] | None
     own: Mapping[str, AnyProtocol] | None

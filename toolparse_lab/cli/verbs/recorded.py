@@ -46,10 +46,12 @@ from ..options import (
     Option,
     check_folder,
     color,
+    given,
     lab_to_write,
     need,
     need_lab,
     open_lab,
+    options_of,
     settings_of,
     verb,
 )
@@ -62,39 +64,33 @@ if TYPE_CHECKING:
     from ...runner.settings import Settings
 
 
+_INGEST = "lab.Lab.ingest"
+_REPARSE = ("lab.Lab.reparse", "evals.reparse.ReparseSettings")
+
+
 @verb(
     "ingest",
     CONFIG,
-    Option(
+    *options_of(
+        _INGEST,
         "source",
-        "JSONL, JSON, CSV, Parquet, inspect's .eval, .sse dumps or a folder of them; an "
-        "export of a tracing tool; or a recording, whose answers are added to the store",
-    ),
-    Option("--tools FILE", "JSON file with the tools of rows that name none"),
-    Option("--cases FILE", "the cases that rows answer, by case_id or input"),
-    Option(
-        "--columns A=B,...",
-        "what the source calls things: text=raw; user= leaves one out",
-    ),
-    Option("--model NAME", "the model of rows that name none"),
-    Option("--protocol ID", "the protocol of rows that name none (auto)", default="auto"),
-    Option(
+        "--tools FILE",
+        "--cases FILE",
+        "--columns",
+        "--model NAME",
+        "--protocol ID",
         "--shape NAME",
-        "the shape of all rows, such as langsmith; rows: columns of your own (default: known "
-        "by its keys)",
+        "--requests FILE",
+        "--max-rows",
+        "--engine",
+        "--workers",
+        "--client ADDRESS",
+        source="JSONL, JSON, CSV, Parquet, inspect's .eval, .sse dumps or a folder of them; an "
+        "export of a tracing tool; or a recording, whose answers are added to the store",
+        tools="JSON file with the tools of rows that name none",
+        columns="what the source calls things: text=raw; user= leaves one out",
     ),
-    Option("--requests FILE", "the requests of a batch whose results are read"),
     Option("--skip-bad", "leave out rows that cannot be read, and count them"),
-    Option(
-        "--max-rows N",
-        "refuse a source with more rows (default: no limit, 100000 for a packed file)",
-    ),
-    Option(
-        "--engine ENGINE",
-        "processes, serial or dask (default: processes from 50,000 rows on)",
-    ),
-    Option("--workers N", "processes (default: one a core)"),
-    Option("--client ADDRESS", "the scheduler of a Dask cluster"),
     STORE,
     JSON,
     examples=(
@@ -128,22 +124,8 @@ def _ingest(options: Any) -> int:
     # Before the lab, so that a file that cannot be read makes no store.
     tools = read_tools(options.tools)
     with lab_to_write(settings) as lab:
-        run = lab.ingest(
-            options.source,
-            tools=tools,
-            cases=options.cases,
-            columns=options.columns,
-            model=options.model,
-            protocol=options.protocol,
-            errors="skip" if options.skip_bad else "raise",
-            max_rows=options.max_rows,
-            shape=options.shape,
-            requests=options.requests,
-            engine=options.engine,
-            workers=options.workers,
-            client=options.client,
-            progress="lines",
-        )
+        arguments = {**given(options, _INGEST), "tools": tools, "progress": "lines"}
+        run = lab.ingest(errors="skip" if options.skip_bad else "raise", **arguments)
         skipped = [
             {"what": s.name, "count": s.count, "reason": s.reason} for s in run.plan.cases.skipped
         ]
@@ -613,19 +595,18 @@ def _score(options: Any) -> int:
         f"{RUN_HELP}, or Parquet of trials, a file or a folder (default: latest)",
         default="latest",
     ),
-    Option("--protocols A,B", "what reads (default: what each prompt asked for)"),
-    Option("--policies A,B", "coercion policies (default: the setting `policy`)"),
-    Option(
-        "--engine ENGINE", "processes, serial or dask (default: processes)", default="processes"
+    *options_of(
+        _REPARSE[0],
+        "--protocols",
+        "--policies A,B",
+        policies="coercion policies (default: the setting `policy`)",
     ),
-    Option("--workers N", "processes (default: one a core)"),
-    Option("--client ADDRESS", "the scheduler of a Dask cluster"),
+    *options_of(_REPARSE[1], "--engine", "--workers", "--client ADDRESS", "--overwrite"),
     Option(
         "--shard K/N",
         "read part K of N of a run, and keep it in the store for its frames and reports",
     ),
     Option("--out PATH", "write the trials frame: a .parquet file, or a folder of parts"),
-    Option("--overwrite", "write where something is already"),
     STORE,
     JSON,
     examples=(
@@ -684,19 +665,17 @@ def _keep_shard(options: Any, settings: Settings) -> int:
 
 def _trials(options: Any, settings: Settings) -> Frame | Path:
     # Those of a file, a folder or a run, read again: a frame, or the path it was written to.
-    policies = options.policies or [settings["policy"]]
-    engine = {name: getattr(options, name) for name in ("engine", "workers", "client")}
-    settled: dict[str, Any] = {"to": options.out, "overwrite": options.overwrite}
-    settled |= {name: value for name, value in engine.items() if value is not None}
+    settled = {"policies": [settings["policy"]], **given(options, *_REPARSE), "to": options.out}
+    del settled["source"]
     # A path that is there goes before a run.
     if os.path.exists(options.source):
         from ...evals.reparse import reparse  # numpy: an extra
 
-        trials: Frame | Path = reparse(options.source, options.protocols, policies, **settled)
+        trials: Frame | Path = reparse(options.source, **settled)
     elif options.source.endswith(".parquet") or os.sep in options.source:
         raise UnreadableInput(f"{options.source}: there is no such file or folder")
     else:
         with open_lab(settings) as lab:
             run = lab.open(options.source)
-            trials = lab.reparse(run, options.protocols, policies, **settled)
+            trials = lab.reparse(run, **settled)
     return trials
