@@ -44,10 +44,11 @@ from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.experiments.plan import Plan
 from toolparse_lab.formats.registry import protocol_of
 from toolparse_lab.lab import Lab
+from toolparse_lab.runner.exchange.summary import Summary
 from toolparse_lab.runner.exchange.types import Model, PlanItem, Request
 from toolparse_lab.runner.litellm_door import recording_litellm
 from toolparse_lab.runner.loop import run_sync
-from toolparse_lab.runner.pool import Summary, run_requests
+from toolparse_lab.runner.pool import run_requests
 from toolparse_lab.runner.store.store import Store
 
 STREAMED = (ANSWER + " That is what I would ask. " * 9)[

@@ -50,7 +50,7 @@ from .experiments.plan import (
     question_of,
 )
 from .experiments.request_shrink import ShrunkRequest, shrink_request
-from .experiments.rounds import RunLimits, check_limits, run_rounds
+from .experiments.rounds import run_rounds
 from .experiments.run import HEADLINE, Run
 from .experiments.stored_run import find_run, run_row, stored_plan, stored_summary
 from .experiments.until import Until, check_rule, run_until, stored_stopping
@@ -66,6 +66,7 @@ from .middleware.plans.request import PlanAnswer, plan_messages, read_plan_answe
 from .parser.foreign.protocol import AnyProtocol
 from .runner.exchange.summary import LIMITS
 from .runner.exchange.types import PROVIDER_HINTS, Completion, Model
+from .runner.limits import RunLimits, check_limits
 from .runner.loop import run_sync
 from .runner.progress import Show
 from .runner.store.recording import replay
@@ -188,7 +189,7 @@ class Lab:
 
         Args:
             limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds),
-                progress and more. See `experiments.rounds.RunLimits`.
+                progress and more. See `runner.limits.RunLimits`.
             until: a rule that ends the run as soon as it is decided. `run.stopping` has its figures
                 and the share of calls saved; `retry` asks the rest.
 

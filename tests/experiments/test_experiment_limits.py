@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.experiments.rounds import RunLimits, check_limits
-from toolparse_lab.runner.pool import run_requests
+from toolparse_lab.runner.limits import check_limits
 
 CASES = [{"id": "a", "input": "hi", "tools": [{"name": "f"}], "target": []}]
 
@@ -37,9 +36,3 @@ def test_a_wrong_limit_is_refused_before_a_run_is_written(
 
 def test_none_is_no_limit() -> None:
     check_limits(dict.fromkeys(("max_cost", "max_calls", "deadline", "max_age", "progress")))
-
-
-def test_every_limit_is_one_that_the_runner_takes() -> None:
-    taken = run_requests.__kwdefaults__
-    assert taken is not None
-    assert set(RunLimits.__annotations__) == set(taken) - {"run_id", "more", "met"}

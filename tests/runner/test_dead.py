@@ -12,9 +12,10 @@ import pytest
 
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.runner import lane
+from toolparse_lab.runner.exchange.summary import RunEvent, Summary
 from toolparse_lab.runner.exchange.types import Model, PlanItem, Request
 from toolparse_lab.runner.loop import run_sync
-from toolparse_lab.runner.pool import RunEvent, Summary, run_requests
+from toolparse_lab.runner.pool import run_requests
 from toolparse_lab.runner.store.store import Store
 
 COUNT = 60

@@ -20,16 +20,12 @@ from tests.mock_openai import MockOpenAI
 from tests.waiting import PATIENCE, wait_until
 from toolparse_lab.core.errors import BadOptions, StoreError, UnknownName
 from toolparse_lab.experiments.plan import make_plan
+from toolparse_lab.runner.exchange.summary import RunEvent, Summary
 from toolparse_lab.runner.exchange.types import Completion, Model, PlanItem, Questions, Request
 from toolparse_lab.runner.loop import run_sync
-from toolparse_lab.runner.pool import (
-    RunEvent,
-    Summary,
-    estimate_cost,
-    estimate_tokens,
-    run_requests,
-)
+from toolparse_lab.runner.pool import run_requests
 from toolparse_lab.runner.progress import Progress
+from toolparse_lab.runner.routes import estimate_cost, estimate_tokens
 from toolparse_lab.runner.store.rows import unpack
 from toolparse_lab.runner.store.store import Store
 

@@ -12,8 +12,9 @@ from tests.laws import EXHAUSTIVE
 from tests.postgres_server import postgres_url
 from tests.shared_run import check_moments, emptied, some_moments
 from toolparse_lab.core.errors import StoreLost
+from toolparse_lab.runner.exchange.summary import Summary
 from toolparse_lab.runner.exchange.types import Completion, Model, PlanItem, Request
-from toolparse_lab.runner.pool import Summary, run_requests
+from toolparse_lab.runner.pool import run_requests
 from toolparse_lab.runner.store import claims
 from toolparse_lab.runner.store.store import Store
 from toolparse_lab.runner.termination import terminated_as_interrupted

@@ -19,8 +19,9 @@ import sqlalchemy as sa
 from tests.postgres_server import empty, postgres_url
 from toolparse_lab.core.errors import StoreError, StoreLost
 from toolparse_lab.runner import ledger
+from toolparse_lab.runner.exchange.summary import Summary
 from toolparse_lab.runner.exchange.types import Completion, Model, PlanItem, Request
-from toolparse_lab.runner.pool import Summary, run_requests
+from toolparse_lab.runner.pool import run_requests
 from toolparse_lab.runner.store import claims, database, schema
 from toolparse_lab.runner.store.recording import import_recording
 from toolparse_lab.runner.store.store import Store

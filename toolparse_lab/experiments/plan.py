@@ -24,8 +24,7 @@ from ..middleware.drive import relay
 from ..middleware.flow import Conversation, Flow, Record, Runnable
 from ..middleware.flow.factors import PlanSettings
 from ..runner.exchange.types import Completion, Held, Model, PlanItem, Questions, Request
-from ..runner.pool import estimate_tokens
-from ..runner.routes import token_cost
+from ..runner.routes import estimate_tokens, token_cost
 from .arms import FACTORS, NATIVE, Arm, arm_of, arms_of, check_names, check_params, protocol_records
 from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
 from .models import ChatPrompts, Fitting, ModelsLike, OwnFormats, model_map, own_formats

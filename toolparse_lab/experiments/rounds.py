@@ -20,70 +20,18 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-import math
 import time
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeAlias, TypedDict
+from collections.abc import Collection, Mapping
+from typing import TypeAlias, Unpack
 
-from ..core.errors import BadOptions, near
 from ..middleware.flow import Conversation, Flow, ToolRun, advance, result_row
 from ..runner.exchange.redaction import redact_strings
-from ..runner.exchange.summary import RunEvent
+from ..runner.exchange.summary import Summary
 from ..runner.exchange.types import Completion, PlanItem, Request
-from ..runner.pool import Summary, run_requests
+from ..runner.limits import RunLimits, remaining_limits
+from ..runner.pool import run_requests
 from ..runner.store.store import Store
 from .plan import Plan
-
-
-class RunLimits(TypedDict, total=False):
-    """Limits and options of one run.
-
-    max_cost: US dollars. Calls in flight are reserved. max_calls: retries included. deadline:
-    seconds. fresh: ask again although an answer is recorded. max_age: ask again where the recorded
-    answer is older, in seconds. progress: None shows a bar where someone can see it. on_event:
-    takes each event. backoff: seconds before the first retry, doubled each time.
-    give_up_after: failures in a row after which a model is asked no more, None for never.
-    complete: is called in the place of litellm.
-    """
-
-    max_cost: float | None
-    max_calls: int | None
-    deadline: float | None
-    fresh: bool
-    max_age: float | None
-    progress: bool | None
-    on_event: Callable[[RunEvent], None] | None
-    backoff: float
-    give_up_after: int | None
-    complete: Callable[..., Any] | None
-
-
-# Each of them may be None, for no limit.
-_NUMBERS = ("max_cost", "max_calls", "deadline", "max_age", "backoff", "give_up_after")
-_COUNTS = ("max_calls", "give_up_after")
-
-
-def check_limits(limits: Mapping[str, Any]) -> None:
-    """Raise BadOptions for a limit that does not exist, and for one that is not a number.
-
-    The type checker finds most of these. Calls from notebooks and plan files pass no type checker.
-    """
-    names = tuple(RunLimits.__annotations__)
-    for name, value in limits.items():
-        if name not in names:
-            raise BadOptions(
-                "a run has no such limit",
-                got=name,
-                expected=", ".join(names),
-                hint=near(name, names) or "factors and sampling parameters go to lab.plan",
-            )
-        if name not in _NUMBERS or value is None:
-            continue
-        # `not value >= 0` and not `value < 0`, so that NaN is refused, too.
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-            raise BadOptions(f"{name} is a number", got=repr(value), expected="0 or more, or None")
-        if name in _COUNTS and value != math.inf and value != int(value):
-            raise BadOptions(f"{name} is a whole number", got=value, expected="0 or more, or None")
 
 
 async def run_rounds(
@@ -93,11 +41,11 @@ async def run_rounds(
     *,
     more: bool = False,
     met: Collection[str] = (),
-    **limits: Any,
+    **limits: Unpack[RunLimits],
 ) -> Summary:
     """Ask a plan's first questions, and the later ones of its conversations, as one run.
 
-    limits: as for `run_requests`. max_cost, max_calls and deadline hold for all rounds together.
+    limits: max_cost, max_calls and deadline hold for all rounds together.
     more: further parts of this run follow, so that it is not marked complete. met: the models
     reached in earlier parts. Returns the summary of all rounds. Raises as `run_requests` does.
     """
@@ -221,20 +169,3 @@ class _OpenConversations:
     def close(self) -> None:
         for _, flow in self._waiting:
             flow.close()
-
-
-def remaining_limits(
-    limits: Mapping[str, Any], used: Summary, began: float
-) -> dict[str, Any] | None:
-    """Return the limits of the rounds to come, or None if there is no time left for any.
-
-    used: by the rounds before. began: by `time.monotonic`, when the first did.
-    """
-    remaining = dict(limits)
-    seconds = time.monotonic() - began
-    spent = {"max_cost": used.cost, "max_calls": used.calls, "deadline": seconds}
-    for name, amount in spent.items():
-        if remaining.get(name) is not None:
-            remaining[name] -= amount
-    deadline = remaining.get("deadline")
-    return None if deadline is not None and deadline <= 0 else remaining

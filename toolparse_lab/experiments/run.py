@@ -25,7 +25,7 @@ from ..evals.scoring.trial import Trial
 from ..formats.like import ProtocolLike
 from ..middleware.flow import OPEN
 from ..parser.foreign.protocol import any_protocol
-from ..runner.pool import Summary
+from ..runner.exchange.summary import Summary
 from ..runner.progress import Show
 from ..runner.store.store import Store
 from .kept_readings import KeptReadings, Workers

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..core.errors import BadOptions
 from ..core.types import Policy
@@ -25,9 +25,10 @@ from ..evals.reports.figures import Interval
 from ..evals.reports.figures.endpoints import chosen_reference
 from ..runner.exchange.summary import Summary
 from ..runner.exchange.types import PlanItem
+from ..runner.limits import RunLimits, remaining_limits
 from ..runner.store.store import RunRecord, Store
 from .plan import Plan, PlannedRequests
-from .rounds import remaining_limits, run_rounds
+from .rounds import run_rounds
 from .run_reader import RunReader
 
 if TYPE_CHECKING:
@@ -304,7 +305,7 @@ def batches_of(plan: Plan, rule: Until) -> Iterator[Plan]:
 
 
 async def run_until(
-    plan: Plan, store: Store, run_id: str, rule: Until, **limits: Any
+    plan: Plan, store: Store, run_id: str, rule: Until, **limits: Unpack[RunLimits]
 ) -> tuple[Summary, Stopping]:
     """Ask a plan's questions batch by batch until the rule's question is answered.
 

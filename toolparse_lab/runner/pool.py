@@ -12,20 +12,20 @@ import asyncio
 import dataclasses
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from ..core.errors import StoreError, ToolparseError
 from .complete import complete as ask_litellm
-from .exchange.summary import GivenUp, RunEvent, Summary
+from .exchange.summary import GivenUp, Summary
 from .exchange.types import Completion, Questions, Request, questions_of
 from .failures import error_kind, error_message
 from .lane import Lane, Question
 from .ledger import Claims, Recorder
-from .loop import run_sync
+from .limits import Complete, RunLimits, check_limits
 from .progress import Progress, Reporter
-from .routes import check_model, check_prices, estimate_cost, estimate_tokens
+from .routes import check_model, check_prices, estimate_cost
 
 if TYPE_CHECKING:
     from .store.store import Store  # the pool loads without SQLAlchemy
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 # when the last worker has ended, whatever ended it. Cost: constant for each question next to the
 # call and the write; memory for the keys, and for the requests under way.
 
-Complete = Callable[[Request], Awaitable[Completion]]
 GIVE_UP_AFTER = 10
 """Failures in a row that say that a model cannot be reached or will not answer."""
 
@@ -52,18 +51,9 @@ async def run_requests(
     store: Store,
     *,
     run_id: str | None = None,
-    complete: Complete | None = None,
-    on_event: Callable[[RunEvent], None] | None = None,
-    max_cost: float | None = None,
-    max_calls: int | None = None,
-    deadline: float | None = None,
-    fresh: bool = False,
-    max_age: float | None = None,
-    progress: bool | None = None,
-    backoff: float = 0.5,
-    give_up_after: int | None = GIVE_UP_AFTER,
     more: bool = False,
     met: Collection[str] = (),
+    **limits: Unpack[RunLimits],
 ) -> Summary:
     """Ask the questions that the store does not know yet and record every answer and every failure.
 
@@ -71,26 +61,25 @@ async def run_requests(
     those under way are in memory. Each model gets `Model.max_connections` at a time. An error that
     may go away is tried again `Model.max_retries` times, waiting `backoff` seconds, doubled each
     time, with jitter, or as long as the provider asks. A model that fails `give_up_after` times in
-    a row (None: never), by a refused key or an unknown name, or because no one answers, not even
-    after some pauses, is asked no more: its other questions stay open, `Summary.given_up` says why,
-    and the other models go on. Where a model refuses the same parameter three times with no answer
-    to it in between, its other questions that send it stay open in the same way. The pauses are 1,
-    2, 4, 8 and 16 s, and only the first two where no connection ever came about, unless the alias
-    is in `met`: models reached earlier in this run.
-    `max_cost` (US dollars, calls in flight are reserved), `max_calls` (retries included) and
-    `deadline` (seconds) stop the run before they are passed. `fresh` asks
-    again the questions that this run has not asked itself, `max_age` answers older than that
-    (seconds). `progress` None shows a bar where someone can see it. `more` says that further
-    requests of this run follow, so that it is not marked complete.
+    a row, by a refused key or an unknown name, or because no one answers, not even after some
+    pauses, is asked no more: its other questions stay open, `Summary.given_up` says why, and the
+    other models go on. Where a model refuses the same parameter three times with no answer to it in
+    between, its other questions that send it stay open in the same way. The pauses are 1, 2, 4, 8
+    and 16 s, and only the first two where no connection ever came about, unless the alias is in
+    `met`: models reached earlier in this run. `more` says that further requests of this run follow,
+    so that it is not marked complete.
 
     Cancelling it stops cleanly: every answer so far is recorded, the run is marked interrupted, and
     a "stopped" event carries the summary. Raises StoreError if the store fails, UnknownName or
-    SetupError before anything is sent, MissingRecording from a replay, BadOptions for
-    `max_cost` with a model without a known price.
+    SetupError before anything is sent, MissingRecording from a replay, BadOptions for a wrong limit
+    and for `max_cost` with a model without a known price.
     """
+    check_limits(limits)
+    fresh, max_age = limits.get("fresh", False), limits.get("max_age")
+    complete = limits.get("complete")
     questions = questions_of(requests)
     summary = Summary(run_id=run_id, planned=len(questions))
-    reporter = Reporter(summary, on_event)
+    reporter = Reporter(summary, limits.get("on_event"))
     loop = asyncio.get_running_loop()
     done = await loop.run_in_executor(
         store.writer,
@@ -103,14 +92,12 @@ async def run_requests(
         more=more,
         questions=questions,
         summary=summary,
-        budget=_Budget(summary, max_cost, max_calls),
+        budget=_Budget(summary, limits.get("max_cost"), limits.get("max_calls")),
         reporter=reporter,
         recorder=Recorder(store, run_id),
         # A recording costs nothing, and what is asked afresh is asked by each run for itself.
         claims=Claims(store, run_id, not (fresh or getattr(complete, "free", False)), max_age),
-        deadline=deadline,
-        backoff=backoff,
-        give_up_after=give_up_after,
+        limits=limits,
         met=met,
     )
     if summary.missing:
@@ -119,7 +106,7 @@ async def run_requests(
         # on.
         pool.complete = await loop.run_in_executor(None, pool.checked, complete)
     del done  # as many keys as the plan has, and of no use while it runs
-    with Progress(summary.planned, initial=summary.cached, show=progress) as bar:
+    with Progress(summary.planned, initial=summary.cached, show=limits.get("progress")) as bar:
         reporter.progress = bar
         await pool.run()
     return summary
@@ -197,9 +184,7 @@ class _Pool:
     reporter: Reporter
     recorder: Recorder
     claims: Claims
-    deadline: float | None
-    backoff: float
-    give_up_after: int | None
+    limits: RunLimits
     met: Collection[str] = ()
     complete: Complete = ask_litellm
     turns: list[deque[Lane]] = field(default_factory=list)
@@ -215,6 +200,7 @@ class _Pool:
         turns: dict[str, deque[Lane]] = {}
         # A plan of 100,000 keys has a handful of models: their lanes are found by identity.
         lane_of: dict[tuple[str, int], Lane] = {}
+        give_up_after = self.limits.get("give_up_after", GIVE_UP_AFTER)
         for key in keys:
             alias, model = self.questions.route(key)
             lane = lane_of.get((alias, id(model)))
@@ -223,7 +209,7 @@ class _Pool:
                 name = (model.name, model.endpoint, model.api_key)
                 if name not in lanes:
                     turn = turns.setdefault(model.endpoint if model.swaps else repr(name), deque())
-                    lanes[name] = Lane.of(model, self.give_up_after, turn)
+                    lanes[name] = Lane.of(model, give_up_after, turn)
                     turn.append(lanes[name])
                 lane = lane_of[alias, id(model)] = lanes[name]
                 lane.join(alias, model)
@@ -263,7 +249,8 @@ class _Pool:
                 for turn in self.turns:
                     self._staff(turn.popleft())
             if self.workers:
-                limit = None if self.deadline is None else self.deadline - self.reporter.seconds
+                deadline = self.limits.get("deadline")
+                limit = None if deadline is None else deadline - self.reporter.seconds
                 try:
                     await asyncio.wait_for(self.over.wait(), limit)
                 except TimeoutError:  # no failure: workers are stopped as by a limit
@@ -468,7 +455,7 @@ class _Pool:
             return None
 
         # From here on it is a failure: for good, to be asked again here, or to be asked by a probe.
-        wait = lane.wait_before_retry(question, completion, self.backoff, now)
+        wait = lane.wait_before_retry(question, completion, self.limits.get("backoff", 0.5), now)
         limited = completion.error_kind == "rate_limited" and completion.fidelity != "replayed"
         if wait is None and limited:
             lane.breaker.exhausted()
@@ -527,14 +514,3 @@ def _reason(lane: Lane, message: str | None, not_asked: int = 0) -> GivenUp:
         "calls": lane.calls,
         "seconds": round(time.monotonic() - (lane.began or 0.0), 3),
     }
-
-
-__all__ = [
-    "Complete",
-    "RunEvent",
-    "Summary",
-    "estimate_cost",
-    "estimate_tokens",
-    "run_requests",
-    "run_sync",
-]

@@ -19,12 +19,13 @@ from ...core.errors import BadPlan, MissingRecording, ToolparseError
 from ...core.values.printable import counted
 from ...evals.cases.collection import Cases
 from ...evals.cases.loading import load_cases
+from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Held, Request
+from ...runner.limits import RunLimits, check_limits, remaining_limits
 from ...runner.loop import run_sync
-from ...runner.pool import Summary, run_requests
+from ...runner.pool import run_requests
 from ...runner.store.store import Store
 from ..plan import Plan
-from ..rounds import RunLimits, check_limits, remaining_limits
 from ..run import Run
 from .answers import (
     BaseAnswer,
@@ -150,7 +151,7 @@ class Recorder:
         loop = asyncio.get_running_loop()
         if not ask or not run.plan.requests:
             return await loop.run_in_executor(None, read_recorded, run, settings)
-        rest = dict(limits)
+        rest: Any = dict(limits)
         complete = rest.pop("complete", None) or self.complete
         finish = run.store.finish_run
         try:
@@ -194,7 +195,7 @@ def tree_of(run: Run, settings: AblationSettings) -> CorrectionTree:
 
 
 async def record(
-    run: Run, settings: AblationSettings, complete: Any, limits: Mapping[str, Any]
+    run: Run, settings: AblationSettings, complete: Any, limits: RunLimits
 ) -> tuple[Recorded, Summary]:
     """Ask the missing questions of a run that was begun, and return all that is recorded then.
 

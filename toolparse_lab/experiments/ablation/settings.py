@@ -14,8 +14,8 @@ from ...core.errors import BadOptions, near
 from ...core.types import Policy
 from ...middleware.correction import Feedback
 from ...middleware.flow.factors import PlanSettings
+from ...runner.limits import RunLimits
 from ..arms import FACTORS
-from ..rounds import RunLimits
 from .tools import check_dialect, check_names
 
 Functions = Mapping[str, Callable[..., Any]]

@@ -8,7 +8,7 @@ everything is. `parse_without_schema`, `parse_node`, `simplify` and `filter` wor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...core.errors import (
     RXMLCoercionError,
@@ -18,6 +18,7 @@ from ...core.errors import (
     RXMLStreamError,
     RXMLStringifyError,
 )
+from ...core.late import late_names
 
 if TYPE_CHECKING:
     from .element import unescape
@@ -59,13 +60,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'toolparse_lab.formats.rxml' has no attribute {name!r}")
-
-    # late: reading calls does without most of it
-    from . import element, nodes, parsing, reader, writer
-
-    homes = map(vars, (parsing, nodes, writer, reader, element))
-    value = globals()[name] = next(home[name] for home in homes if name in home)
-    return value
+if not TYPE_CHECKING:
+    __getattr__ = late_names(
+        __name__,
+        {
+            "element": "unescape",
+            "nodes": "filter parse_node parse_nodes parse_without_schema simplify stringify_nodes "
+            "to_content_string",
+            "parsing": "VOID Reading parse read",
+            "reader": "ElementReader",
+            "writer": "stringify write_element",
+        },
+    )

@@ -5,14 +5,14 @@ them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, Unpack
 
 from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.scalars import SPACE
-from ...core.errors import BadOptions, RXMLParseError
-from .element import ATTRIBUTE, Element, Manner, pieces_between_children, unescape, walk
-from .parsing import MAX_DEPTH, VOID, error_of
+from ...core.errors import RXMLParseError
+from .element import ATTRIBUTE, Element, pieces_between_children, unescape, walk
+from .parsing import NodeOptions, Options, error_of
 from .tree import read_tree
 from .writer import write_attributes, write_text
 
@@ -24,10 +24,7 @@ Node: TypeAlias = dict[str, Any]
 Nodes: TypeAlias = Sequence[Node | str]
 
 
-def parse_without_schema(
-    xml: str, *, no_child_nodes: Collection[str] | None = None, keep_comments: bool = False,
-    keep_whitespace: bool = False, repair: bool = False,
-) -> list[Node | str]:  # fmt: skip
+def parse_without_schema(xml: str, **options: Unpack[NodeOptions]) -> list[Node | str]:
     """Nodes and the text between them.
 
     Text is trimmed and dropped where empty, unless keep_whitespace.
@@ -39,17 +36,14 @@ def parse_without_schema(
     [{'tagName': 'a', 'attributes': {'k': '1'}, 'children': ['x', {'tagName': 'b', 'attributes': {},
     'children': []}]}]
     """
-    if not isinstance(xml, str):
-        raise BadOptions("XML is read from text", got=type(xml).__name__, expected="str")
-
-    void = VOID if no_child_nodes is None else frozenset(no_child_nodes)
-    manner = Manner(repair=repair, void=void, code=True, loose=True, max_depth=MAX_DEPTH)
+    given = Options(**options)
+    manner = given.manner(xml)
     try:
         root, _ = read_tree(xml, None, manner)
     except Refusal as refusal:
         raise error_of(refusal, xml) from refusal
 
-    return _Nodes(xml, keep_comments, keep_whitespace).below(root)
+    return _Nodes(xml, given.keep_comments, given.keep_whitespace).below(root)
 
 
 class _Nodes:
@@ -121,27 +115,13 @@ _SECTIONS: dict[str, Callable[[str], Node | str]] = {
 }
 
 
-def parse_node(
-    xml: str, *, no_child_nodes: Collection[str] | None = None, keep_comments: bool = False,
-    keep_whitespace: bool = False, repair: bool = False,
-) -> Node:  # fmt: skip
-    """Return the first element of `xml` as a node.
-
-    Raises RXMLParseError, also if there is none.
-
-    The options are those of `parse_without_schema`.
+def parse_node(xml: str, **options: Unpack[NodeOptions]) -> Node:
+    """Return the first element of `xml` as a node. Raises RXMLParseError, also if there is none.
 
     >>> parse_node("text <b>1</b>")["tagName"]
     'b'
     """
-    nodes = parse_without_schema(
-        xml,
-        no_child_nodes=no_child_nodes,
-        keep_comments=keep_comments,
-        keep_whitespace=keep_whitespace,
-        repair=repair,
-    )
-    for node in nodes:
+    for node in parse_without_schema(xml, **options):
         if isinstance(node, dict) and not node["tagName"].startswith("?"):
             return node
 
@@ -275,8 +255,7 @@ def stringify_nodes(
     >>> stringify_nodes(parse_without_schema("<a><b>1</b></a>"), format=False)
     '<a><b>1</b></a>'
     """
-    writer = _NodeWriter(format, minimal_escaping, strict_boolean_attributes)
-    return writer.write(nodes)
+    return _NodeWriter(format, minimal_escaping, strict_boolean_attributes).write(nodes)
 
 
 class _NodeWriter:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast
 
 from ...arguments.rjson.positions import EditMap, apply_edits
 from ...arguments.rjson.strict import Refusal
@@ -64,20 +64,47 @@ class Reading:
     places: Mapping[str, Span]
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
-    text_node_name: str
-    throw_on_duplicate_string_tags: bool
+class NodeOptions(TypedDict, total=False):
+    """Options for reading XML without a schema.
+
+    no_child_nodes: the elements that have no inside: HTML's void elements unless given. Those the
+    schema names always have one. keep_comments, keep_whitespace: leave them in text that is not a
+    string of the schema (there they always stay). repair: close open parts instead of refusing
+    the text.
+    """
+
     no_child_nodes: Collection[str] | None
     keep_comments: bool
     keep_whitespace: bool
-    on_error: OnError | None
     repair: bool
 
-    def check(self, text: object) -> None:
-        """Raise BadOptions for a text or options of a wrong type."""
-        if not isinstance(text, str):
-            raise BadOptions("XML is read from text", got=type(text).__name__, expected="str")
+
+class ReadOptions(NodeOptions, total=False):
+    """Options for reading XML with a schema.
+
+    text_node_name: the key of text next to elements or attributes.
+    throw_on_duplicate_string_tags: if False, the first of several counts. on_error: called as
+    `on_error(message, {"tag", "occurrences"})` where the first of several strings counts.
+    """
+
+    text_node_name: str
+    throw_on_duplicate_string_tags: bool
+    on_error: OnError | None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of one reading, with their defaults. BadOptions for those of a wrong type."""
+
+    no_child_nodes: Collection[str] | None = None
+    keep_comments: bool = False
+    keep_whitespace: bool = False
+    repair: bool = False
+    text_node_name: str = TEXT_KEY
+    throw_on_duplicate_string_tags: bool = True
+    on_error: OnError | None = None
+
+    def __post_init__(self) -> None:
         name, names = self.text_node_name, self.no_child_nodes
         if not isinstance(name, str) or not name:
             raise BadOptions("text_node_name is a key", got=name, expected="text that is not empty")
@@ -86,39 +113,20 @@ class _Options:
                 "no_child_nodes is a list of names", got=names, expected="names of elements"
             )
 
-    @property
-    def manner(self) -> Manner:
+    def manner(self, text: object) -> Manner:
+        """Return the manner in which to read `text`. Raises BadOptions if it is none."""
+        if not isinstance(text, str):
+            raise BadOptions("XML is read from text", got=type(text).__name__, expected="str")
         void = VOID if self.no_child_nodes is None else frozenset(self.no_child_nodes)
         return Manner(repair=self.repair, void=void, code=True, loose=True, max_depth=MAX_DEPTH)
 
 
-def parse(
-    xml_inner: str,
-    schema: Any = None,
-    *,
-    text_node_name: str = TEXT_KEY,
-    throw_on_duplicate_string_tags: bool = True,
-    no_child_nodes: Collection[str] | None = None,
-    keep_comments: bool = False,
-    keep_whitespace: bool = False,
-    on_error: OnError | None = None,
-    repair: bool = False,
-) -> Any:
-    """Return the elements of `xml_inner` as an object.
-
-    The policy ``middleware`` brings it to `schema`.
+def parse(xml_inner: str, schema: Any = None, **options: Unpack[ReadOptions]) -> Any:
+    """Return the elements of `xml_inner` as an object, coerced by the policy ``middleware``.
 
     Args:
         schema: a JSON Schema (mapping, JSON text or bool). Without one, everything stays a string.
-        text_node_name: the key of text next to elements or attributes.
-        throw_on_duplicate_string_tags: if False, the first of several counts.
-        no_child_nodes: the elements that have no inside: HTML's void elements unless given. Those
-            the schema names always have one.
-        on_error: called as `on_error(message, {"tag", "occurrences"})` where the first of several
-            strings counts.
-        keep_comments, keep_whitespace: leave them in text that is not a string of the schema (there
-            they always stay).
-        repair: close the open parts instead of refusing it.
+        options: see `ReadOptions`.
 
     Raises RXMLParseError (line, column, position), RXMLDuplicateStringTagError, RXMLCoercionError.
     BadOptions for arguments of a wrong type.
@@ -126,57 +134,28 @@ def parse(
     >>> parse("<n>1</n><n>2</n><s> <b>x</b> </s>", {"properties": {"s": {"type": "string"}}})
     {'n': ['1', '2'], 's': ' <b>x</b> '}
     """
-    options = _Options(
-        text_node_name,
-        throw_on_duplicate_string_tags,
-        no_child_nodes,
-        keep_comments,
-        keep_whitespace,
-        on_error,
-        repair,
-    )
-    options.check(xml_inner)
+    given = Options(**options)
+    manner = given.manner(xml_inner)
     view = _view(schema)
-    if not keep_comments and not keep_whitespace:
+    if not given.keep_comments and not given.keep_whitespace:
         # None is the common answer to anything odd; the tolerant reader then starts anew.
-        members = read_well_formed(xml_inner, view, text_node_name, options.manner)
+        members = read_well_formed(xml_inner, view, given.text_node_name, manner)
         if members is not None:
-            _refuse_bare_text(members, view, text_node_name, xml_inner)
+            _refuse_bare_text(members, view, given.text_node_name, xml_inner)
             return _plain(_coerced(members, schema, view).value)
 
-    return _plain(_read(xml_inner, schema, view, options).value)
+    return _plain(_read(xml_inner, schema, view, given).value)
 
 
-def read(
-    xml_inner: str,
-    schema: Any = None,
-    *,
-    text_node_name: str = TEXT_KEY,
-    throw_on_duplicate_string_tags: bool = True,
-    no_child_nodes: Collection[str] | None = None,
-    keep_comments: bool = False,
-    keep_whitespace: bool = False,
-    on_error: OnError | None = None,
-    repair: bool = False,
-) -> Reading:
-    """Read as `parse` does, and tell the changes and where everything is.
+def read(xml_inner: str, schema: Any = None, **options: Unpack[ReadOptions]) -> Reading:
+    """Read as `parse` does, and return the changes and all places as well.
 
     >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
     >>> r = read("<n>1<s>x</s>", schema, repair=True)
     >>> r.value, r.edits[0].rule, r.places["/s"]
     ({'n': 1, 's': 'x'}, 'rxml.unclosed-tag', Span(start=7, end=8))
     """
-    options = _Options(
-        text_node_name,
-        throw_on_duplicate_string_tags,
-        no_child_nodes,
-        keep_comments,
-        keep_whitespace,
-        on_error,
-        repair,
-    )
-    options.check(xml_inner)
-    reading = _read(xml_inner, schema, _view(schema), options)
+    reading = _read(xml_inner, schema, _view(schema), Options(**options))
     return replace(reading, value=_plain(reading.value))
 
 
@@ -187,8 +166,8 @@ def _view(schema: Any) -> View:
         raise RXMLCoercionError(f"the schema cannot be read: {error}", cause=error) from error
 
 
-def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
-    wrapper = wrapper_name(text, view, options.manner.void)
+def _read(text: str, schema: Any, view: View, options: Options) -> Reading:
+    wrapper = wrapper_name(text, view, options.manner(text).void)
     reading = _attempt(text, schema, view, options, wrapper) if wrapper is not None else None
     if reading is not None:
         return reading
@@ -206,7 +185,7 @@ def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
 
 
 def _attempt(
-    text: str, schema: Any, view: View, options: _Options, wrapper: str | None
+    text: str, schema: Any, view: View, options: Options, wrapper: str | None
 ) -> Reading | None:
     # With a wrapper, inside that element: None if it does not hold everything. Such an attempt
     # must not report: what it finds may not be what counts.
@@ -225,7 +204,7 @@ def _attempt(
     return _reading(value, reader, schema, view)
 
 
-def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> ElementReader:
+def _reader(text: str, view: View, options: Options, wrapper: str | None) -> ElementReader:
     def first_wins(name: str, count: int) -> None:
         if options.on_error is not None:
             options.on_error(
@@ -236,7 +215,7 @@ def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> El
     return ElementReader(
         text,
         view,
-        manner=options.manner,
+        manner=options.manner(text),
         text_key=options.text_node_name,
         attributes=True,
         comments=options.keep_comments,
