@@ -240,7 +240,7 @@ def _missing_extra(name: str, error: ModuleNotFoundError) -> Exception:
         f"toolparse_lab.{name} needs the package {package}",
         got=f"no module named {error.name}",
         expected=f"the extra {extra!r}",
-        hint=f'pip install "toolparse_lab[{extra}]", or from a checkout: pip install ".[{extra}]"',
+        hint=f"in a checkout: pip install '.[{extra}]'",
     )
 
 

@@ -50,7 +50,7 @@ def chromium() -> Iterator[Browser]:
     if path is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium")
     if find_spec("playwright") is None:
-        pytest.skip("playwright is not installed: pip install 'toolparse_lab[dev]'")
+        pytest.skip("playwright is not installed: pip install '.[dev]'")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -74,7 +74,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """JupyterLab in a home of its own, so that neither its settings nor its files are those of the
     user."""
     if find_spec("jupyterlab") is None:
-        pytest.skip("JupyterLab is not installed: pip install 'toolparse_lab[jupyter]'")
+        pytest.skip("JupyterLab is not installed: pip install '.[jupyter]'")
     home = tmp_path_factory.mktemp("jupyter-home")
     folder = tmp_path_factory.mktemp("notebooks")
     settings = home / "settings"

@@ -104,7 +104,7 @@ def test_without_extras_a_verb_works_or_names_what_to_install(tmp_path: Path) ->
     for words, code, complaint in ends[len(WORKING) :]:
         assert code == 2, (words, complaint)
         assert complaint.startswith("toolparse: this command needs "), (words, complaint)
-        assert "pip install 'toolparse_lab[" in complaint
+        assert "pip install '.[" in complaint
     untried = set(verbs()) - {words[0] for words in map(str.split, WORKING + LACKING)} - APART
     assert not untried, "add its words to WORKING if the base package runs it, else to LACKING"
 

@@ -114,4 +114,4 @@ def test_a_name_without_its_extra_says_what_to_install() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "toolparse_lab.Lab needs the package sqlalchemy" in done.stdout
-    assert 'pip install "toolparse_lab[lab]"' in done.stdout
+    assert "pip install '.[lab]'" in done.stdout

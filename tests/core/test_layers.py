@@ -329,7 +329,7 @@ def test_late_names_are_the_ones_type_checkers_see() -> None:
 
 def test_every_late_name_is_there() -> None:
     if find_spec("pandas") is None:
-        pytest.skip("late names need the lab extra: pip install 'toolparse_lab[lab]'")
+        pytest.skip("late names need the lab extra: pip install '.[lab]'")
     for name in toolparse_lab.__all__:
         assert getattr(toolparse_lab, name) is not None
 

@@ -134,4 +134,4 @@ def test_comparing_and_showing_need_no_pandas() -> None:
         "except tp.errors.MissingExtra as e: print(e)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "toolparse_lab[lab]" in said.stdout
+    assert "pip install '.[lab]'" in said.stdout

@@ -64,9 +64,7 @@ def files(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    distributed = pytest.importorskip(
-        "distributed", reason="needs pip install 'toolparse_lab[dask]'"
-    )
+    distributed = pytest.importorskip("distributed", reason="needs pip install '.[dask]'")
     settings = {
         "n_workers": 2,
         "threads_per_worker": 1,

@@ -350,7 +350,8 @@ def need(extra: str, *modules: str) -> None:
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
         raise MissingExtra(
-            f"this command needs {', '.join(missing)}", hint=f"pip install 'toolparse_lab[{extra}]'"
+            f"this command needs {', '.join(missing)}",
+            hint=f"in a checkout: pip install '.[{extra}]'",
         )
 
 

@@ -250,7 +250,7 @@ def run_cluster(
         raise MissingExtra(
             "the engine 'dask' needs distributed",
             got=str(e),
-            hint="pip install 'toolparse_lab[dask]'",
+            hint="in a checkout: pip install '.[dask]'",
         ) from None
     make: Any = distributed.Client
     connected: Any = client

@@ -87,7 +87,7 @@ def _needing(extra: str, message: str) -> Iterator[None]:
         # An import that failed inside this package is a defect to show, not an extra to install.
         if (e.name or "").partition(".")[0] == "toolparse_lab":
             raise
-        hint = f"pip install 'toolparse_lab[{extra}]'"
+        hint = f"in a checkout: pip install '.[{extra}]'"
         raise MissingExtra(message, got=str(e), hint=hint) from e
 
 

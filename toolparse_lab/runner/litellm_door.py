@@ -73,7 +73,9 @@ def _import() -> Any:
             litellm: Any = importlib.import_module("litellm")
         except ImportError as e:
             raise MissingExtra(
-                "asking a model needs litellm", got=str(e), hint="pip install 'toolparse_lab[lab]'"
+                "asking a model needs litellm",
+                got=str(e),
+                hint="in a checkout: pip install '.[lab]'",
             ) from None
         shapes: Any = importlib.import_module("litellm.types.utils")
         # Pydantic builds these when first used, and warns about litellm's types then.

@@ -246,7 +246,7 @@ def read_parquet(path: Path) -> RowSource:
         import pyarrow.parquet
     except ImportError:
         raise MissingExtra(
-            "Parquet needs pyarrow", hint="pip install 'toolparse_lab[lab]'"
+            "Parquet needs pyarrow", hint="in a checkout: pip install '.[lab]'"
         ) from None
     try:
         file = pyarrow.parquet.ParquetFile(path)

@@ -449,7 +449,7 @@ def _of_library(columns: Mapping[str, Any], engine: FrameEngine) -> Any:
         raise MissingExtra(
             "the engine 'polars' needs Polars",
             got=str(e),
-            hint="pip install 'toolparse_lab[polars]'",
+            hint="in a checkout: pip install '.[polars]'",
         ) from None
     return polars.from_arrow(table)
 

@@ -165,7 +165,7 @@ class Comparison:
             from ..frames.dtypes import build_frame  # needs pandas, which is an extra
         except ModuleNotFoundError as e:
             raise MissingExtra(
-                "frames need pandas", got=str(e), hint="pip install 'toolparse_lab[lab]'"
+                "frames need pandas", got=str(e), hint="in a checkout: pip install '.[lab]'"
             ) from e
         rows = [reading.row() for reading in self.readings]
         names = dict.fromkeys(name for row in rows for name in row)

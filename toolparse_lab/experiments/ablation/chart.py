@@ -132,7 +132,7 @@ class Picture:
             raise MissingExtra(
                 "pictures are drawn by vl-convert",
                 expected="the extra 'charts'",
-                hint="pip install 'toolparse_lab[charts]'",
+                hint="in a checkout: pip install '.[charts]'",
             )
         svg = drawn[drawn.index("<svg") : drawn.rindex("</div>")]
         svg = svg.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)

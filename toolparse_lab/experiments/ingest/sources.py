@@ -75,7 +75,7 @@ def _inspect_log(path: Path) -> RowSource:
             raise MissingExtra(
                 "the samples of this log are packed by zstd",
                 got=f"{path}: {e}",
-                hint="pip install 'toolparse_lab[lab]', or write it as JSON: inspect log dump",
+                hint="in a checkout: pip install '.[lab]', or write it as JSON: inspect log dump",
             ) from None
         except (zipfile.BadZipFile, OSError) as e:
             raise UnreadableInput("this is no log of inspect", got=f"{path}: {e}") from None

@@ -38,7 +38,7 @@ class HttpTool:
             import httpx  # an extra
         except ImportError:
             raise MissingExtra(
-                "tools behind HTTP need httpx", hint="pip install 'toolparse_lab[lab]'"
+                "tools behind HTTP need httpx", hint="in a checkout: pip install '.[lab]'"
             ) from None
         self._httpx = httpx
         self.url = url

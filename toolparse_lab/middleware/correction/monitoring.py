@@ -1,7 +1,7 @@
 """Corrected calls compared with four thresholds, and the cost of the corrections.
 
-The thresholds and their advice are the Go orchestrator's. Each rate names its
-denominator, which it does not: a rate of nothing is NaN, and breaks no threshold.
+The thresholds and their advice are the Go orchestrator's. Unlike there, each rate
+names its denominator: a rate of nothing is NaN, and breaks no threshold.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from ..exchange.redaction import REDACTED, is_secret_name, redact
 Finalizer: TypeAlias = "weakref.finalize[[Any], Any]"
 _PAUSE = 0.2  # seconds between two looks for a server
 _POSTGRES = ("postgres", "postgresql")
-_POSTGRES_HINT = "pip install 'toolparse_lab[postgres]'"
+_POSTGRES_HINT = "in a checkout: pip install '.[postgres]'"
 
 
 def shown_url(url: sa.URL) -> str:

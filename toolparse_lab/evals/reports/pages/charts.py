@@ -39,7 +39,7 @@ _LOOKS = 40  # points of a line of growth
 _WIDTH = 520  # pixels of the plot, without its labels
 _LONGEST = 48  # characters of a name
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_EXTRA = "pip install 'toolparse_lab[charts]'"
+_EXTRA = "in a checkout: pip install '.[charts]'"
 
 # Outcome -> its colour, in the order of a bar: successes, then the model's, the parser's, the
 # limits' and the provider's share.

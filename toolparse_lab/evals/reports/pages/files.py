@@ -194,7 +194,9 @@ def write_workbook(report: Report, file: Path) -> None:
                     sheet.column_dimensions[letter].width = min(longest + 2, _WIDEST)
     except ModuleNotFoundError as e:
         raise MissingExtra(
-            "an Excel workbook needs openpyxl", got=str(e), hint="pip install 'toolparse_lab[xlsx]'"
+            "an Excel workbook needs openpyxl",
+            got=str(e),
+            hint="in a checkout: pip install '.[xlsx]'",
         ) from None
 
 
