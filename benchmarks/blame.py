@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import toolparse_lab as tp
+from toolparse_lab.entry.capture import capture
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.reports.figures.stats import wilson
 from toolparse_lab.evals.scoring.trial import Trial
@@ -34,7 +35,6 @@ from toolparse_lab.experiments.diagnosis import (
     longer_case,
 )
 from toolparse_lab.middleware.flow import read_answer
-from toolparse_lab.parser.capture import capture
 from toolparse_lab.runner.exchange.types import Completion
 
 TOOL = {

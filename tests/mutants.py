@@ -202,7 +202,7 @@ MUTANTS = (
         "texts of messages keep their escapes",
     ),
     Mutant(
-        "parser/capture/captured.py",
+        "entry/capture/captured.py",
         "whole.removesuffix(_END_OF_CALL) if self.cut else whole",
         "whole",
         "the last call of a cut stream is whole",

@@ -48,13 +48,15 @@ from .core.types import (
     ToolCall,
     Withdrawn,
 )
+from .entry.parse import parse, stream
 from .formats import rxml
 from .formats.base import Protocol
 from .formats.like import ProtocolLike
 from .formats.registry import protocols
-from .parser.parse import parse, stream
 
 if TYPE_CHECKING:
+    from .entry.capture import Captured
+    from .entry.detect import Candidate, detect
     from .evals.cases.case import Case
     from .evals.cases.collection import Cases
     from .evals.cases.loading import (
@@ -85,8 +87,6 @@ if TYPE_CHECKING:
         xml_tool_middleware,
     )
     from .notebook.display import workbench
-    from .parser.capture import Captured
-    from .parser.detect import Candidate, detect
     from .parser.doctor.check import check_template
     from .parser.doctor.replay import ReplayReport, replay_check
     from .parser.doctor.report import TemplateReport
@@ -123,8 +123,8 @@ _LATE = {
         "fix_tool_call_with_schema gemma_tool_middleware hermes_tool_middleware "
         "xml_tool_middleware",
         "toolparse_lab.notebook.display": "workbench",
-        "toolparse_lab.parser.capture": "Captured",
-        "toolparse_lab.parser.detect": "Candidate detect",
+        "toolparse_lab.entry.capture": "Captured",
+        "toolparse_lab.entry.detect": "Candidate detect",
         "toolparse_lab.parser.doctor.check": "check_template",
         "toolparse_lab.parser.doctor.replay": "ReplayReport replay_check",
         "toolparse_lab.parser.doctor.report": "TemplateReport",

@@ -28,6 +28,7 @@ from .core.errors import (
 from .core.toolspec import ToolsLike, tool_specs
 from .core.types import ParseOptions, ParseResult, Policy
 from .core.values.printable import counted
+from .entry.foreign.protocol import AnyProtocol
 from .evals.cases.case import Case
 from .evals.cases.loading import CasesLike
 from .evals.cases.rows import Errors, Others
@@ -63,7 +64,6 @@ from .middleware.correction.prompt import CorrectionWording, correction_messages
 from .middleware.flow import Runnable, asked_of, read_answer, recorded_tokens
 from .middleware.flow.factors import PlanSettings, QuestionSettings, TaskSettings
 from .middleware.plans.request import PlanAnswer, plan_messages, read_plan_answer
-from .parser.foreign.protocol import AnyProtocol
 from .runner.exchange.summary import LIMITS
 from .runner.exchange.types import PROVIDER_HINTS, Completion, Model
 from .runner.limits import RunLimits, check_limits

@@ -68,7 +68,7 @@ def test_the_import_loads_no_layer_above_the_parser() -> None:
         if m.startswith("toolparse_lab.")
     }
     ours.discard("protocols")  # the old name of formats
-    assert ours == {"arguments", "core", "formats", "parser"}
+    assert ours == {"arguments", "core", "entry", "formats", "parser"}
 
 
 def test_of_prompts_only_what_protocols_say_of_themselves_is_loaded() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.core.types import ParseResult
+from toolparse_lab.entry.capture import capture
 from toolparse_lab.notebook.payload import payload_of
-from toolparse_lab.parser.capture import capture
 from toolparse_lab.views.ansi import render_ansi
 from toolparse_lab.views.html import render_result
 from toolparse_lab.views.show import visible

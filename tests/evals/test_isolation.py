@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.recorded import recorded_run
+from toolparse_lab.entry import parse as parsing
 from toolparse_lab.evals.frames import reread
 from toolparse_lab.evals.frames.reread import parse_frame
 from toolparse_lab.evals.scoring import score as isolation
@@ -16,9 +17,8 @@ from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.experiments.run import Run
 from toolparse_lab.middleware.flow import read_answer
 from toolparse_lab.middleware.flow.reading import internal_problem_of
-from toolparse_lab.parser import parse as parsing
 from toolparse_lab.parser import resolve
-from toolparse_lab.parser.parse import read_whole
+from toolparse_lab.parser.whole import read_whole
 
 CODE = "read.internal-error"
 

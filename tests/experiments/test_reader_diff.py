@@ -11,8 +11,8 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.core.errors import BadOptions, UnknownProtocol
+from toolparse_lab.entry.foreign.protocol import ForeignProtocol
 from toolparse_lab.evals.readings.readers import FunctionReader, reader, version_of
-from toolparse_lab.parser.foreign.protocol import ForeignProtocol
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 RIGHT = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'

@@ -10,7 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import SHIPPED, load
 from tests.laws import check_all
-from toolparse_lab.parser.parse import Reader
+from toolparse_lab.entry.parse import Reader
 
 TEXT = {"type": "string"}
 TOOLS = [

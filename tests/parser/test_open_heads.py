@@ -10,9 +10,9 @@ import pytest
 import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.laws import check_all
+from toolparse_lab.entry.parse import Reader
 from toolparse_lab.formats.json.scan import ends_in_value
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.parser.parse import Reader
 from toolparse_lab.parser.unclosed import open_head
 
 TEXT = {"type": "string"}

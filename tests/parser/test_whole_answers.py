@@ -10,8 +10,9 @@ import toolparse_lab as tp
 from tests.quotations import CALLS, TOOLS, asked, formats, written
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.formats.auto import AUTO
-from toolparse_lab.parser.parse import StreamParser, read_whole
+from toolparse_lab.parser.engine import StreamParser
 from toolparse_lab.parser.state import setting_of
+from toolparse_lab.parser.whole import read_whole
 
 FORMATS = dict(formats())
 SPECS = tool_specs(TOOLS)

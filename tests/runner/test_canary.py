@@ -14,9 +14,9 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
+from toolparse_lab.entry.foreign.protocol import AnyProtocol, any_protocol
 from toolparse_lab.experiments.endpoint_check import canary_for, judge
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.parser.foreign.protocol import AnyProtocol, any_protocol
 from toolparse_lab.runner.exchange.types import Completion
 from toolparse_lab.runner.litellm_door import litellm_module
 

@@ -18,7 +18,7 @@ UPWARD = {
     "formats.surface": ("format_tool_call", "format_tool_response", "format_tools"),
     "integrations.litellm_bridge.calls": ("acompletion_with", "completion_with"),
     "notebook.display": ("browse", "debug", "frame", "html", "text", "workbench"),
-    "parser.content_parts": (
+    "middleware.content_parts": (
         "create_stream_parser", "extract_tool_call_segments", "parse_generated_text",
     ),
     "parser.derivation.derive": ("from_chat_template", "model_prompt_of"),

@@ -18,7 +18,7 @@ PACKAGE = "toolparse_lab"
 # Old name below the package -> new name.
 MOVED = {
     "ablation": "experiments.ablation",
-    "capture": "parser.capture",
+    "capture": "entry.capture",
     "correction": "middleware.correction",
     "derivation": "parser.derivation",
     "endpoint_check": "experiments.endpoint_check",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from ..core.errors import BadOptions
 from ..core.types import ParseOptions, Policy
-from ..parser.foreign.protocol import AnyProtocol
+from ..entry.foreign.protocol import AnyProtocol
 from ..runner.progress import Progress
 from .engines import ENGINES, Engine, check_engine, is_count, results_of, travels
 from .frames.answers import Answers, Task, read_piece, run_answers

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..core.errors import BadOptions, BadPlan, UnknownProtocol, near
+from ..entry.foreign.protocol import AnyProtocol, any_protocol, listed_names
 from ..evals.engines import is_count
 from ..formats.auto import AUTO
 from ..formats.base import Protocol
@@ -19,7 +20,6 @@ from ..formats.json.openai_json import OPENAI_JSON, OPENAI_STRICT
 from ..formats.prompt.own_prompt import OwnPrompt, is_own_prompt
 from ..formats.registry import is_shipped, protocol_of
 from ..middleware.plans import PLAN
-from ..parser.foreign.protocol import AnyProtocol, any_protocol, listed_names
 from ..runner.exchange.summary import LIMITS
 
 NATIVE = "native"

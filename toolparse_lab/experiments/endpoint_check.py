@@ -20,8 +20,8 @@ from ..core.errors import BadPlan
 from ..core.toolspec import ToolSpec
 from ..core.values import write_canonical
 from ..core.values.printable import counted
-from ..parser.foreign.protocol import AnyProtocol
-from ..parser.parse import parse_text
+from ..entry.foreign.protocol import AnyProtocol
+from ..entry.parse import parse_text
 from ..runner.exchange.types import Completion, Model, Request
 from ..runner.loop import run_sync
 from ..runner.pool import run_requests

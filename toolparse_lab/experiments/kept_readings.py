@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import BadOptions, StoreError
 from ..core.types import Policy
+from ..entry.foreign.protocol import AnyProtocol
 from ..evals.cases.collection import Cases
 from ..evals.engines import Engine, available_processes, check_engine, results_of, travels
 from ..evals.readings.readers import version_of
@@ -42,7 +43,6 @@ from ..evals.scoring.trial import Trial, trial_id_of
 from ..formats.base import Protocol
 from ..formats.registry import is_shipped, protocol_of
 from ..middleware.flow.reading import internal_problem_of
-from ..parser.foreign.protocol import AnyProtocol
 from ..parser.resolve import ALIKE, reads_alike
 from ..runner.exchange.types import Held, PlanItem
 from ..runner.progress import Progress, Show

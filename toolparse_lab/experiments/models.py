@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 from ..core.errors import BadPlan, UnknownName, UnknownProtocol
 from ..core.values import write_canonical
 from ..core.values.printable import printable
+from ..entry.foreign.protocol import listed_names
 from ..formats.models import protocol_for, reason_for
 from ..parser.derivation.renderer import ChatTemplate
-from ..parser.foreign.protocol import listed_names
 from ..runner.exchange.types import RAW_COMPLETION, Model, Request
 from ..runner.local.provider import LOCAL_MODEL, is_local
 from ..runner.routes import LENGTHS, Untaken, shape_of, untaken

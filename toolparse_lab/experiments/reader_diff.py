@@ -8,12 +8,12 @@ from typing import Any
 
 from ..core.errors import BadOptions
 from ..core.types import Policy
+from ..entry.foreign.protocol import AnyProtocol
 from ..evals.frames.recorded import Frame
 from ..evals.frames.reread import parse_frame
 from ..evals.readings.readers import reader, version_of
 from ..evals.reports.figures.comparison import ArmComparison, Opener, compare_runs
 from ..evals.scoring.trial import Trial
-from ..parser.foreign.protocol import AnyProtocol
 from .run import HEADLINE, Run
 
 OpenRun = Callable[[str], Run]

@@ -17,6 +17,7 @@ from ..core.errors import BadOptions, NoSuchItem, UnknownName
 from ..core.rules import CODES
 from ..core.types import Policy
 from ..core.values.printable import counted, printable
+from ..entry.foreign.protocol import any_protocol
 from ..evals.engines import Engine, is_count
 from ..evals.reports.figures.calibration import LEAST, Calibration, Confidence
 from ..evals.reports.figures.endpoints import Endpoints, chosen_reference
@@ -24,7 +25,6 @@ from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Trial
 from ..formats.like import ProtocolLike
 from ..middleware.flow import OPEN
-from ..parser.foreign.protocol import any_protocol
 from ..runner.exchange.summary import Summary
 from ..runner.progress import Show
 from ..runner.store.store import Store

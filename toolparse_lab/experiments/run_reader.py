@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 from ..core.errors import BadOptions, UnknownName, near
 from ..core.rules import CODES
 from ..core.types import ParseOptions, Policy
+from ..entry.foreign.protocol import AnyProtocol
 from ..evals.cases.case import Case
 from ..evals.cases.collection import PackedCases
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
@@ -31,7 +32,6 @@ from ..middleware.flow import (
     read_answer,
     recorded_tokens,
 )
-from ..parser.foreign.protocol import AnyProtocol
 from ..parser.resolve import FITS
 from ..runner.exchange.types import Completion, PlanItem, Request
 from ..runner.store.store import Store

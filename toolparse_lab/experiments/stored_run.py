@@ -16,13 +16,13 @@ from typing import Any, overload
 
 from ..core.errors import BadOptions, BadPlan, BadSpec, UnknownName, UnknownProtocol, near
 from ..core.values import write_canonical
+from ..entry.foreign.protocol import AnyProtocol, any_protocol
 from ..evals.cases.collection import PackedCases, Skipped
 from ..formats.auto import AUTO
 from ..formats.prompt.own_prompt import OwnPrompt
 from ..formats.registry import protocol_of
 from ..formats.spec import from_record
 from ..middleware.flow import Runnable
-from ..parser.foreign.protocol import AnyProtocol, any_protocol
 from ..runner.exchange.summary import Summary
 from ..runner.exchange.types import Held, Model, PlanItem, Questions, Request
 from ..runner.store.store import RunRecord, Store

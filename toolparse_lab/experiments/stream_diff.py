@@ -18,12 +18,12 @@ from ..core.errors import BadOptions
 from ..core.toolspec import ToolSpec, tool_specs
 from ..core.types import ParseOptions, ParseResult
 from ..core.values import read_strict, same
+from ..entry.foreign.protocol import AnyProtocol, ForeignProtocol, tools_for_them
+from ..entry.parse import Reader
 from ..evals.engines import is_count
 from ..evals.readings.readers import reader
 from ..evals.scoring.match import match_calls
-from ..parser.foreign.protocol import AnyProtocol, ForeignProtocol, tools_for_them
 from ..parser.outside.process import OutsideAnswer, OutsideParser
-from ..parser.parse import Reader
 from .run import Run
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..parser.content_parts import PartStream, failures_of, parts_of
 from .answer import Answer, fix_tool_call_with_schema
 from .choice_schema import create_dynamic_if_then_else_schema
+from .content_parts import PartStream, failures_of, parts_of
 from .core import ToolCallMiddleware, create_tool_middleware
 from .corrections import (
     AskAgain,

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 from ..core import hooks
 from ..core.errors import BadOptions
 from ..core.types import ParseOptions
+from ..entry.foreign.protocol import AnyProtocol, any_protocol
+from ..entry.parse import with_lost_calls
 from ..formats.base import Protocol
 from ..formats.prompt.messages import LeftOut, input_examples, merge_prompt
 from ..formats.results import ToolResult
 from ..formats.surface import delimiters_of
-from ..parser.content_parts import OnError
-from ..parser.foreign.protocol import AnyProtocol, any_protocol
-from ..parser.parse import with_lost_calls
 from .answer import (
     ONLY_TEXT,
     Answer,
@@ -38,6 +37,7 @@ from .choice_schema import (
     forced_prompt,
     response_format,
 )
+from .content_parts import OnError
 from .correction.feedback import Feedback
 from .debug import debug_level, log_answer, log_out, log_raw
 from .history import Message, Writer, documents_without, rewrite_history, without_delimiters

@@ -11,11 +11,11 @@ from ..core.toolspec import ToolSpec
 from ..core.types import CallStatus, ParseOptions, ParseResult, Problem, Segment, Span, ToolCall
 from ..core.values import read_strict, write_canonical
 from ..core.values.printable import counted
+from ..entry.parse import parse_text
 from ..formats.base import Opening, Reading
 from ..formats.json.call import JsonCall
 from ..formats.json.mix import HERMES
 from ..formats.like import ProtocolLike
-from ..parser.parse import parse_text
 from ..parser.resolve import Body, Resolver
 
 _CODEC = JsonCall("", "")

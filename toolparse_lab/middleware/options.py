@@ -17,7 +17,7 @@ from ..core.types import DEFAULT_OPTIONS, ParseOptions
 from ..formats.base import Protocol
 from ..formats.json.call import JsonCall
 from ..formats.xml.morph_xml import ElementCall
-from ..parser.content_parts import OnError
+from .content_parts import OnError
 
 _DEFAULTS: Mapping[str, Any] = {"coerce": "middleware"}
 

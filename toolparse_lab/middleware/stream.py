@@ -30,17 +30,18 @@ from ..core.types import (
     Withdrawn,
 )
 from ..core.values import unescape
+from ..entry.parse import with_lost_calls
 from ..formats.base import Protocol
 from ..formats.scan import partial_start
-from ..parser.content_parts import Part, ToolInputs, whole_input
-from ..parser.parse import StreamParser, with_lost_calls
+from ..parser.engine import StreamParser
 from .answer import Answer, Runs, answer_of, passed_through
 from .attempts import CallIds, tool_call
+from .content_parts import Part, ToolInputs, whole_input
 from .debug import debug_level, log_answer, log_out, log_raw
 from .turn import AnswerReading, Turn
 
 if TYPE_CHECKING:
-    from ..parser.foreign.parser import ForeignParser
+    from ..entry.foreign.parser import ForeignParser
 
 Delta: TypeAlias = dict[str, Any]
 

@@ -9,16 +9,16 @@ from typing import Any
 
 from ..core.toolspec import ToolSpec
 from ..core.types import ParseResult, calls_by_segment
+from ..entry.foreign.protocol import AnyProtocol, ForeignProtocol
+from ..entry.parse import Reader
 from ..formats.base import Protocol
 from ..formats.prompt.messages import LeftOut
-from ..parser.content_parts import OnError, call_safely, failure_of, is_failure
 from ..parser.echoes import judged
-from ..parser.foreign.protocol import AnyProtocol, ForeignProtocol
-from ..parser.parse import Reader
 from .answer import was_cut
 from .attempts import Attempts
 from .choice import Choice, Kind
 from .choice_schema import PLAIN, ChoiceForm
+from .content_parts import OnError, call_safely, failure_of, is_failure
 from .forced import parse_forced, parse_formatted, parse_like_ai_sdk_2
 from .history import Writer
 from .options import Ways

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from tests.outside_tree import NEW, OLD, add_by_hand
 from toolparse_lab.core.errors import BadOptions, SetupError, ToolparseError, UnknownName
-from toolparse_lab.parser.foreign.protocol import ForeignProtocol
+from toolparse_lab.entry.foreign.protocol import ForeignProtocol
 from toolparse_lab.parser.outside import process, reader
 from toolparse_lab.parser.outside.worker.standins import StandInTokenizer
 

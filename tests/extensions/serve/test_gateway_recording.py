@@ -18,10 +18,10 @@ import toolparse_lab as tp
 from tests.bridge import OSLO, TOOLS
 from tests.mock_openai import MockOpenAI, unseen
 from tests.runner.test_secrets import forms, stored
+from toolparse_lab.entry.foreign.protocol import any_protocol
 from toolparse_lab.integrations.gateway import recorder as recorder_module
 from toolparse_lab.integrations.gateway import serve
 from toolparse_lab.integrations.gateway.recorder import Recorder
-from toolparse_lab.parser.foreign.protocol import any_protocol
 from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.runner.store.store import Store
 

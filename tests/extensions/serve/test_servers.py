@@ -14,7 +14,7 @@ import pytest
 import toolparse_lab as tp
 from benchmarks.outside import TOOLS, generated
 from toolparse_lab.core.values import read_strict
-from toolparse_lab.parser.foreign.protocol import ForeignProtocol, tools_for_them
+from toolparse_lab.entry.foreign.protocol import ForeignProtocol, tools_for_them
 from toolparse_lab.parser.outside.packages import readers_added
 from toolparse_lab.servers.answers import ServerAnswer, names_of_formats
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.parser.test_foreign import TOOLS, Camel, Collecting, Segmenting, Snake, a_call
+from tests.entry.test_foreign import TOOLS, Camel, Collecting, Segmenting, Snake, a_call
 from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.formats.base import NeedMore, Opening, Protocol, Reading, Tools
 from toolparse_lab.formats.json.call import JsonCall

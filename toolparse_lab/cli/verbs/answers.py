@@ -9,12 +9,12 @@ from typing import Any
 from ...core.errors import BadOptions, UnreadableInput
 from ...core.files import replace_file
 from ...core.types import EXECUTABLE, ParseOptions
+from ...entry.parse import parse, parse_text
 from ...formats.base import Protocol
 from ...notebook.page import export_html
 from ...parser.attempt import example_spans, find_attempt, parameter_names
 from ...parser.derivation.answers import FIT, tools_of
 from ...parser.laws.check_protocol import check_protocol
-from ...parser.parse import parse, parse_text
 from ...views import render_ansi, render_page
 from ...views.show import visible
 from ..console import put, put_json, put_told, read_text, read_tools, say

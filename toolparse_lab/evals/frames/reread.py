@@ -27,10 +27,10 @@ from ...core.errors import BadOptions, ToolparseError, UnreadableInput
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.types import DEFAULT_OPTIONS, ParseOptions, ParseResult, Policy
 from ...core.values import read_strict
+from ...entry.foreign.protocol import AnyProtocol, any_protocol, listed_names
 from ...formats.base import Signs
 from ...formats.registry import is_shipped, protocol_of
 from ...middleware.flow import answer_reader, is_unlifted
-from ...parser.foreign.protocol import AnyProtocol, any_protocol, listed_names
 from ...runner.exchange.types import Completion, EndpointKind, Fidelity
 from ..cases.case import Case
 from ..readings.readers import version_of

@@ -17,10 +17,10 @@ from ...core.errors import BadOptions, MissingExtra, UnreadableInput, UsageError
 from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
 from ...core.types import CallStatus, ParseOptions, ParseResult, Problem, RawLike, ToolCall
 from ...core.values import read_strict, same, write_canonical
+from ...entry.foreign.protocol import any_protocol
+from ...entry.parse import parse
 from ...formats.like import ProtocolLike
 from ...formats.registry import protocols as known_protocols
-from ...parser.foreign.protocol import any_protocol
-from ...parser.parse import parse
 from ...views import render_result, style
 from ...views.html import badge, table_of, text_of
 from ...views.show import one_line, shorten

@@ -25,8 +25,8 @@ from typing import Any
 from ...core import VERSION
 from ...core.errors import BadOptions, UnreadableInput
 from ...core.values import read_strict, write_canonical
+from ...entry.foreign.protocol import AnyProtocol, ForeignProtocol, any_protocol
 from ...formats.registry import is_shipped
-from ...parser.foreign.protocol import AnyProtocol, ForeignProtocol, any_protocol
 from ...parser.outside import is_outside_name
 from ...parser.outside.process import SECONDS
 from ...parser.outside.reader import command_reader, outside_reader

@@ -20,9 +20,9 @@ from ...core.types import Blame, Evidence, Layer, ParseResult, ServerReading, To
 from ...core.types.blame import TOKENS_TELL
 from ...core.types.server import ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED, explain_blame
 from ...core.values import read_strict
+from ...entry.parse import parse_text
 from ...middleware.flow import is_unlifted, recorded_tokens
 from ...middleware.flow.reading import internal_problem_of
-from ...parser.parse import parse_text
 from ...runner.exchange.details import sampling_of, token_details
 from ...runner.exchange.types import OF_TOKENS, Completion
 from ...views.show import shorten

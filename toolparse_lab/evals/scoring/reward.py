@@ -10,9 +10,9 @@ from ...core.errors import BadOptions
 from ...core.toolspec import tool_specs
 from ...core.types import ParseResult
 from ...core.types.call import is_repeat
+from ...entry.capture import capture
+from ...entry.parse import parse_text
 from ...formats.like import ProtocolLike
-from ...parser.capture import capture
-from ...parser.parse import parse_text
 from ...runner.exchange.types import Completion
 from ..cases.case import Case
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers

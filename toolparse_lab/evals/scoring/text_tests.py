@@ -9,8 +9,8 @@ from typing import Any
 
 from ...core.errors import BadCase, UnknownProtocol
 from ...core.types import ParseOptions, ParseResult
-from ...parser.foreign.protocol import any_protocol
-from ...parser.parse import parse_text
+from ...entry.foreign.protocol import any_protocol
+from ...entry.parse import parse_text
 from ..cases.case import Case
 from ..cases.loading import case_of_members
 from ..cases.row_files import READERS, RowSource, is_packed, read_rows

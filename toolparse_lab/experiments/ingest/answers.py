@@ -16,9 +16,9 @@ from typing import Any
 from ...core.errors import BadOptions, ToolparseError, UnreadableInput
 from ...core.toolspec import ToolSpec
 from ...core.values import read_strict, write_canonical
+from ...entry.capture import Captured, capture
+from ...entry.parse import parse_text
 from ...evals.cases.rows import listed
-from ...parser.capture import Captured, capture
-from ...parser.parse import parse_text
 from ...runner.exchange.types import ERROR_KINDS
 from .columns import ANSWERS, LARGEST, Place, is_true, json_or_text
 from .sources import is_chunk, is_response

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ...core.errors import BadCase, BadOptions
 from ...core.toolspec import ToolSpec, tool_specs
+from ...entry.foreign.protocol import any_protocol
 from ...evals.cases.case import Case
 from ...evals.cases.row_files import JsonLines, RowSource
 from ...evals.cases.rows import Others
 from ...evals.engines import available_processes, check_engine, results_of, travels
 from ...formats.registry import is_shipped
-from ...parser.foreign.protocol import any_protocol
 from ...runner.exchange.redaction import (
     forms_of,
     redact,

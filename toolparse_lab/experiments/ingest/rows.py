@@ -16,14 +16,14 @@ from typing import Any
 from ...core.errors import BadCase, BadToolSpec, ToolparseError, UnreadableInput
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.values import read_strict, write_canonical
+from ...entry.capture import Captured
+from ...entry.foreign.protocol import AnyProtocol, any_protocol
 from ...evals.cases.case import Case, is_storable
 from ...evals.cases.loading import case_of_members
 from ...evals.cases.row_files import RowSource
 from ...evals.cases.rows import Others, is_missing, listed
 from ...formats.auto import AUTO
 from ...formats.json.openai_json import OPENAI_JSON
-from ...parser.capture import Captured
-from ...parser.foreign.protocol import AnyProtocol, any_protocol
 from ...runner.exchange.redaction import redact_named
 from ...runner.exchange.types import EndpointKind
 from ..arms import prompt_protocol

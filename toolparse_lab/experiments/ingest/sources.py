@@ -12,9 +12,9 @@ from typing import Any
 
 from ...core.errors import BadCase, MissingExtra, UnreadableInput
 from ...core.values import read_strict
+from ...entry.capture.captured import is_event_stream
 from ...evals.cases.row_files import MAX_UNPACKED, RowSource, read_json, text_lines
 from ...evals.cases.rows import is_dataset, rows_of
-from ...parser.capture.captured import is_event_stream
 
 _SAMPLE = re.compile(r"samples/[^/]+\.json")
 

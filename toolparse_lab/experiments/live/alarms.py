@@ -9,11 +9,11 @@ from typing import Any
 
 from ...core.types import ParseResult
 from ...core.types.server import ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED
+from ...entry.capture import Captured
+from ...entry.parse import parse, parse_text, stream
 from ...formats.registry import protocol_of, protocols
 from ...formats.surface import delimiters_of
 from ...parser.attempt import find_attempt, parameter_names
-from ...parser.capture import Captured
-from ...parser.parse import parse, parse_text, stream
 from .answers import LiveAnswer
 
 ALARMS: Mapping[str, str] = {

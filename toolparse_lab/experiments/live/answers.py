@@ -14,10 +14,10 @@ from typing import Any
 from ...core.errors import ToolparseError
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.values import write_canonical
+from ...entry.capture import Captured, capture
+from ...entry.capture.shapes import Assembly, take_chunk
 from ...evals.cases.case import Case, is_storable
 from ...evals.cases.collection import pack_cases, unpack_cases
-from ...parser.capture import Captured, capture
-from ...parser.capture.shapes import Assembly, take_chunk
 from ...runner.exchange.passed import Passed
 from ...runner.exchange.redaction import redact, redact_named
 from ...runner.exchange.types import Chunk, Completion

@@ -20,12 +20,12 @@ from ... import __version__
 from ...core.errors import ToolparseError
 from ...core.toolspec import tool_specs
 from ...core.values import write_canonical
+from ...entry.foreign.protocol import AnyProtocol
 from ...evals.cases.case import Case
 from ...evals.cases.collection import Cases, pack_cases, unpack_cases
 from ...experiments.arms import Arm, prompt_protocol
 from ...experiments.ingest.columns import tool_choice_of
 from ...experiments.plan import Plan
-from ...parser.foreign.protocol import AnyProtocol
 from ...runner.exchange.redaction import redact_strings
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Completion, Held, Model, PlanItem

@@ -19,15 +19,15 @@ from typing import Any, Literal
 
 from ...core.errors import BadOptions, near
 from ...core.types import ParseOptions, Policy
+from ...entry.foreign.protocol import any_protocol
 from ...formats.base import Protocol
 from ...formats.prompt.messages import render_system
 from ...middleware import ToolCallMiddleware, create_tool_middleware
 from ...middleware.attempts import BrokenCalls, UnknownTools
+from ...middleware.content_parts import OnError
 from ...middleware.core import ResultFormat, Template
 from ...middleware.correction import Feedback
 from ...middleware.flow.factors import LitellmArguments
-from ...parser.content_parts import OnError
-from ...parser.foreign.protocol import any_protocol
 
 
 class BridgeArguments(LitellmArguments, total=False):

@@ -10,6 +10,7 @@ from typing import Any
 from ...core.errors import ResponseFormatRejected, ToolparseError
 from ...core.types import ParseResult, Problem
 from ...core.types.spans import span_out
+from ...entry.parse import parse
 from ...middleware import (
     Answer,
     CorrectedAnswer,
@@ -20,7 +21,6 @@ from ...middleware import (
     correct_answer,
 )
 from ...middleware.attempts import CallIds
-from ...parser.parse import parse
 
 FIELD = "toolparse"  # the member of `provider_specific_fields` that is ours
 Findings = dict[str, Any]

@@ -12,8 +12,8 @@ from ...core.errors import CorrectionFailed
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseOptions
 from ...core.values import read_strict, write_canonical
+from ...entry.parse import parse_text
 from ...formats.prompt.type_rules import JSON_TYPE_RULES
-from ...parser.parse import parse_text
 from .failure import Issue
 
 CorrectionWording: TypeAlias = Literal["plain", "go-orchestrator"]

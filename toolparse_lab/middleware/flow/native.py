@@ -13,9 +13,9 @@ from ...core.errors import NoStrictForm
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseOptions
 from ...core.values import write_canonical
+from ...entry.parse import parse_text
 from ...formats.json.openai_json import OPENAI_JSON, OPENAI_STRICT
 from ...formats.results import ToolResult
-from ...parser.parse import parse_text
 from .. import Answer, Turn
 from ..answer import answer_of
 from ..attempts import CallIds

@@ -16,12 +16,12 @@ from ...core.errors import BadTaskPlan
 from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
 from ...core.types import Policy, Problem
 from ...core.values import read_strict, write_canonical
+from ...entry.foreign.protocol import ForeignProtocol
 from ...formats.base import Signs
 from ...formats.json.source import BodySource
 from ...formats.prompt.type_rules import JSON_TYPE_RULES
 from ...formats.prompt.wording import Wordings
 from ...formats.results import TOOL_RESPONSE, ToolResult
-from ...parser.foreign.protocol import ForeignProtocol
 from ...runner.exchange.types import Completion, Request
 from ..flow import Flow
 from .plan import Step, TaskPlan, read_plan, references_in

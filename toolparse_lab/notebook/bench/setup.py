@@ -13,9 +13,9 @@ from typing import Any
 from ...core.errors import BadOptions
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.types import ParseOptions, ParseResult
+from ...entry.foreign.protocol import AnyProtocol, any_protocol
+from ...entry.parse import Reader
 from ...evals.scoring.trial import Trial
-from ...parser.foreign.protocol import AnyProtocol, any_protocol
-from ...parser.parse import Reader
 
 # Trials that one workbench goes through; `run.failures()` may have more.
 MOST_SUBJECTS = 2_000

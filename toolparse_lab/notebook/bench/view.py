@@ -12,10 +12,10 @@ from typing import Any
 from ...core.types import CallEnd, ParseResult, Recovered, Retract, Withdrawn
 from ...core.types.result import explain_call
 from ...core.values.printable import counted
+from ...entry.parse import Reader
 from ...evals.readings.compare import compare
 from ...evals.scoring.exports import wanted_rows
 from ...formats.registry import protocols
-from ...parser.parse import Reader
 from ...views.rows import is_lossless
 from ...views.show import shorten, visible
 from ...views.side_by_side import side_rows

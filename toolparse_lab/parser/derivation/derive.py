@@ -20,12 +20,12 @@ from ...core.errors import BadOptions, UnreadableTemplate, UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseOptions
 from ...core.types.derivation import Derivation
+from ...entry.parse import parse_text
 from ...formats.base import Protocol
 from ...formats.derived import derived_protocol
 from ...formats.json.forms import TEXT
 from ...formats.registry import protocols
 from ...formats.spec import SpecFields
-from ..parse import parse_text
 from .answers import (
     FIT,
     HELD,

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core.errors import BadOptions, UnwritableCall, UsageError
 from ...core.toolspec import ToolSpec, tool_specs
+from ...entry.detect import detect
 from ...formats.bare import BareCodec
 from ...formats.base import Protocol
 from ...formats.derived import SurroundedCalls, SurroundedCodec
@@ -20,7 +21,6 @@ from ...formats.parameters.form import Form, TagForm
 from ...formats.parameters.slots import SlotForm
 from ...formats.parameters.tags import ParameterCall
 from ...formats.registry import protocol_of
-from ..detect import detect
 from .families import Around
 
 _MARK = '{"toolparse":0}'

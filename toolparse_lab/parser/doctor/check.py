@@ -21,11 +21,11 @@ from ...core.errors import BadOptions, UnreadableTemplate
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseOptions, ToolCall
 from ...core.values import Value, leaves, same, write_canonical
+from ...entry.parse import parse_text
 from ...formats.like import ProtocolLike
 from ..derivation.answers import PLAIN, Call, Probe, Wire, answers_of, cut_answer, same_calls
 from ..derivation.derive import best_proof, options_for
 from ..derivation.renderer import ChatTemplate, Rendering, TemplateLike, one_renderer
-from ..parse import parse_text
 from .conversations import Turns, conversation_findings, finding_at
 from .lines import first_difference, patched_lines
 from .report import CODES, Finding, Loss, Patch, TemplateReport

@@ -24,10 +24,10 @@ from ...core.types import ParseResult
 from ...core.types.options import TokenizerLike
 from ...core.types.tokens import detokenized
 from ...core.values import read_strict, same
+from ...entry.parse import parse_text
 from ...formats.like import ProtocolLike
 from ..derivation.answers import common_prefix
 from ..derivation.renderer import ChatTemplate, Rendering, TemplateLike
-from ..parse import parse_text
 from .report import shortened
 
 REPLAY_CODES: Mapping[str, str] = {

@@ -21,11 +21,11 @@ from ...core.errors import BadOptions, UnknownProtocol
 from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
 from ...core.types import ParseOptions, ParseResult
 from ...core.values import write_canonical
+from ...entry.foreign.protocol import REQUIRED, ForeignProtocol, adapt, any_protocol, camel
+from ...entry.parse import parse
 from ...formats.base import Protocol
 from ...formats.json.mix import HERMES
 from ...formats.like import ProtocolLike
-from ..foreign.protocol import REQUIRED, ForeignProtocol, adapt, any_protocol, camel
-from ..parse import parse
 from .check_stream import joined_parts
 from .checks import TEXT_LAWS, LawBroken, Trial, check_round_trip, check_splits, chunkings, try_text
 

@@ -11,10 +11,11 @@ from typing import Any
 from ...core.errors import UnknownProtocol
 from ...core.values import read_plain, write_canonical
 from ...core.values.printable import counted
+from ...entry.foreign.parser import ForeignParser, read_parts
+from ...entry.foreign.protocol import ForeignProtocol, TheirStream, adapt
+from ...entry.parse import stream
 from ...formats.base import Protocol
-from ..foreign.parser import ForeignParser, read_parts
-from ..foreign.protocol import ForeignProtocol, TheirStream, adapt
-from ..parse import StreamParser, stream
+from ..engine import StreamParser
 from .checks import chunkings, feed_chunks
 
 

@@ -22,10 +22,10 @@ from ...core.toolspec import ToolSpec, tool_specs
 from ...core.types import Edit, ParseResult, ToolCall, calls_by_segment
 from ...core.types.call_pieces import joined
 from ...core.values import leaves, pointer_set, read_strict, same, write_canonical
+from ...entry.parse import parse, stream
 from ...formats.base import Opening, Protocol, Reading
 from ...formats.json.mix import HERMES
 from ...formats.registry import protocol_of, protocols
-from ..parse import parse, stream
 
 LONG = 2048  # above this many characters not every split is tried
 

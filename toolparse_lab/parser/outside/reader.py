@@ -12,8 +12,8 @@ from typing import Any
 
 from ...core import hooks
 from ...core.errors import SetupError, UnknownName, near
+from ...entry.foreign.protocol import ForeignProtocol
 from ...formats.registry import protocol_of
-from ..foreign.protocol import ForeignProtocol
 from . import PREFIXES
 from .packages import PACKAGES, installed_version, python_of_readers, reader_added
 from .process import SECONDS, Launch, outside_parser, worker_command

@@ -52,9 +52,9 @@ from ...core.types import (
 from ...core.types.call_pieces import joined, member
 from ...core.values import leaves, read_strict, write_canonical
 from ...formats.base import Decoded, Protocol
-from ..echoes import judged, request_texts
-from ..resolve import Body, Resolver
-from ..state import not_a_chunk
+from ...parser.echoes import judged, request_texts
+from ...parser.resolve import Body, Resolver
+from ...parser.state import not_a_chunk
 from .protocol import ForeignProtocol, TheirOptions, tools_for_them
 
 # calls' own texts looked through for a name, where there are more or fewer of them than calls

@@ -12,8 +12,8 @@ import pytest
 
 import toolparse_lab as tp
 from tests.laws import check_partition, check_serial, run_chunks
-from toolparse_lab.parser.foreign.parser import TheirPart, place
-from toolparse_lab.parser.foreign.protocol import ForeignProtocol, adapt
+from toolparse_lab.entry.foreign.parser import TheirPart, place
+from toolparse_lab.entry.foreign.protocol import ForeignProtocol, adapt
 
 TOOLS = [
     {

@@ -32,15 +32,15 @@ from ..core.types import (
     calls_by_segment,
 )
 from ..core.values import write_canonical
+from ..entry.foreign.protocol import AnyProtocol
+from ..entry.parse import Reader, parse_text, stream
 from ..formats.base import FAILURE, Protocol
 from ..formats.registry import protocols
 from ..formats.scan import partial_start
-from .foreign.protocol import AnyProtocol
-from .parse import Reader, parse_text, stream
 
 if TYPE_CHECKING:
-    from .foreign.parser import ForeignParser
-    from .parse import StreamParser
+    from ..entry.foreign.parser import ForeignParser
+    from ..parser.engine import StreamParser
 
 Part = dict[str, Any]
 OnError = Callable[[str, Mapping[str, Any]], None]

@@ -22,7 +22,7 @@ from ...formats.base import FAILURE, Protocol, Signs
 from ...formats.prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ...formats.prompt.wording import GENERIC, Wordings
 from ...formats.registry import protocol_of
-from ..outside import is_outside_name
+from ...parser.outside import is_outside_name
 
 METHODS: Final = (
     "format_tools", "format_tool_call", "format_tool_response", "parse_generated_text",
@@ -213,7 +213,7 @@ def adapt(x: Any) -> Protocol | ForeignProtocol | None:
     makes one when it is called without arguments, or the name of a reader of another project.
     """
     if is_outside_name(x):
-        from ..outside.reader import outside_reader  # it imports this module
+        from ...parser.outside.reader import outside_reader  # it imports this module
 
         return outside_reader(x)
     if isinstance(x, (Protocol, ForeignProtocol)):

@@ -13,8 +13,8 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.parser.capture import capture
-from toolparse_lab.parser.capture.captured import is_event_stream
+from toolparse_lab.entry.capture import capture
+from toolparse_lab.entry.capture.captured import is_event_stream
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 BROKEN = '{"a": "1",}'

@@ -1,0 +1,1 @@
+"""The entry points: any protocol and any recorded answer, to the parser and back."""
