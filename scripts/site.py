@@ -1,8 +1,7 @@
 """Build the documentation site into build/site: python scripts/site.py
 
 The pages of docs/, the README, the notebooks and a reference page per public module are laid out in
-build/pages; MkDocs then builds them offline, with a search, and fails on a broken link. Pages of
-earlier versions lead to their successors.
+build/pages; MkDocs then builds them offline, with a search, and fails on a broken link.
 
     python scripts/site.py            builds the site
     python scripts/site.py --pages    lays out the pages only
@@ -15,7 +14,6 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
-import json
 import os
 import re
 import shutil
@@ -55,52 +53,6 @@ API = {
     "toolparse_lab.experiments.ablation": "Three layers of type safety, measured",
     "toolparse_lab.integrations.testing": "Tests of your own",
     "toolparse_lab.notebook": "Notebook views",
-}
-# A page that there was, or an anchor of it, -> where its subject is now.
-REDIRECTS = {
-    "ablation": "type_safety.html#measure-the-layers",
-    "damage": "security.html#damaged-calls",
-    "damage#how-often-it-is-right": "measurements.html#damaged-calls",
-    "experiments": "running.html",
-    "experiments#factors": "running.html#what-can-i-vary",
-    "experiments#what-a-model-takes": "running.html#what-a-model-takes",
-    "experiments#conversations-of-several-turns": "running.html#conversations-of-several-turns",
-    "experiments#rounds": "running.html#conversations-of-several-turns",
-    "experiments#tools-as-functions": "running.html#conversations-of-several-turns",
-    "experiments#opening-a-run-again": "running.html#how-do-i-stop-and-go-on",
-    "frameworks": "servers.html#frameworks",
-    "frameworks#results": "servers.html#results",
-    "gateway": "servers.html#a-gateway",
-    "gateway#debug-a-live-application": "servers.html#debug-a-live-application",
-    "gateway#the-litellm-proxy": "servers.html#the-litellm-proxy",
-    "glossary": "start.html#words",
-    "leaderboard": "measurements.html#the-leaderboard",
-    "litellm": "app.html#call-tools-through-litellm",
-    "litellm#options": "app.html#options",
-    "litellm#the-answer": "app.html#what-does-an-answer-contain",
-    "litellm#nothing-fails-in-silence": "app.html#why-is-there-no-call",
-    "litellm#forced-calls": "app.html#forced-calls",
-    "litellm#a-response_format-beside-tools": "app.html#forced-calls",
-    "litellm#good-to-know": "app.html#limits-of-litellm",
-    "middleware": "app.html#use-the-middleware-with-your-own-client",
-    "middleware#rewrite-a-request": "app.html#what-changes-in-a-request",
-    "middleware#read-a-whole-answer": "app.html#what-does-the-middleware-return",
-    "middleware#read-a-stream": "app.html#stream-with-the-middleware",
-    "middleware#show-a-call-while-it-is-written": "app.html#show-a-call-while-it-is-written",
-    "middleware#force-a-tool-choice": "app.html#force-a-call-with-the-middleware",
-    "middleware#handle-errors": "app.html#what-does-the-middleware-return",
-    "middleware#debug": "app.html#log-what-the-middleware-does",
-    "middleware#compare-with-the-typescript-package": "port.html",
-    "streams": "app.html#read-a-stream",
-    "theory": "architecture.html",
-    "tokens": "frames.html#tokens",
-    "tokens#rows-to-train-on": "frames.html#rows-to-train-on",
-    "tokens#a-reward-for-your-trainer": "frames.html#a-reward-for-your-trainer",
-    "tokens#does-the-next-prompt-show-the-model-its-own-words": (
-        "own_format.html#does-the-next-prompt-show-the-model-its-own-words"
-    ),
-    "unlisted_models": "own_format.html",
-    "unlisted_models#response-templates": "own_format.html#i-have-a-response-template",
 }
 # Words after a fence's language are for our tests; the site would not know such a fence.
 _INFO = re.compile(r"^([ \t]*```\w+)[ \t]+\S.*$", re.MULTILINE)
@@ -215,27 +167,6 @@ def build() -> int:
     return subprocess.run(command, env={**os.environ, **quiet}).returncode  # noqa: S603 - our own command
 
 
-def write_redirects() -> None:
-    """Write a small page at the address of each page that there was; it leads to its successor."""
-    for name in {address.partition("#")[0] for address in REDIRECTS}:
-        anchors = {
-            address.removeprefix(name): target
-            for address, target in REDIRECTS.items()
-            if address.startswith(f"{name}#")
-        }
-        target = REDIRECTS[name]
-        # A section that moved with its page keeps its anchor.
-        otherwise = json.dumps(target) + ("" if "#" in target else " + location.hash")
-        page = (
-            f'<!doctype html><meta charset="utf-8"><title>{target}</title>\n'
-            f"<script>location.replace({json.dumps(anchors)}[location.hash] || "
-            f"{otherwise})</script>\n"
-            f'<noscript><meta http-equiv="refresh" content="0; url={target}"></noscript>\n'
-            f'<p>This page is now <a href="{target}">{target}</a>.</p>\n'
-        )
-        (SITE / f"{name}.html").write_text(page, "utf-8")
-
-
 def main(arguments: list[str]) -> int:
     """Lay out the pages and build the site."""
     if arguments not in ([], ["--pages"]):
@@ -248,7 +179,6 @@ def main(arguments: list[str]) -> int:
         return 0
     code = build()
     if code == 0:
-        write_redirects()
         print(f"built {SITE.relative_to(ROOT)}/index.html")
     return code
 

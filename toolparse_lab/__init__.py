@@ -21,7 +21,7 @@ from .arguments import rjson
 from .arguments.schema.coerce import Coerced, coerce, coerce_by_schema
 from .arguments.schema.references import unwrap_json_schema
 from .arguments.schema.view import get_schema_type
-from .core import VERSION, errors, moved
+from .core import VERSION, errors
 from .core.toolspec import ToolLike, ToolsLike, ToolSpec
 from .core.types import (
     CallDelta,
@@ -96,7 +96,6 @@ if TYPE_CHECKING:
     from .runner.settings import Settings, load_settings
 
 __version__ = VERSION
-moved.install()
 
 # Name -> its module, for what would make the import slow.
 _LATE = {

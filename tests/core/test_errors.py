@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +38,6 @@ def test_a_value_is_shown_in_one_short_line(got: object, line: str) -> None:
 def test_a_name_that_is_nearly_right_is_suggested() -> None:
     assert near("hermse", ["hermes", "gemma"]) == "did you mean hermes?"
     assert near("zzz", ["hermes"]) is None
-
-
-def test_a_class_of_an_earlier_version_is_the_one_that_took_it_in() -> None:
-    for name, merged in errors._MERGED.items():
-        with pytest.warns(DeprecationWarning, match=name):
-            assert getattr(errors, name) is merged
-
-
-def test_the_package_itself_uses_no_class_of_an_earlier_version() -> None:
-    old = re.compile(rf"\b(?:{'|'.join(errors._MERGED)})\b")
-    allowed = {"core/errors.py", "formats/rxml/__init__.py"}
-    paths = {str(path.relative_to(PACKAGE)): path for path in PACKAGE.rglob("*.py")}
-    assert not [name for name in paths.keys() - allowed if old.search(paths[name].read_text())]
 
 
 def test_each_class_has_a_code_of_its_own() -> None:

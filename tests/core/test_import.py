@@ -67,7 +67,6 @@ def test_the_import_loads_no_layer_above_the_parser() -> None:
         for m in loaded_after("import toolparse_lab")
         if m.startswith("toolparse_lab.")
     }
-    ours.discard("protocols")  # the old name of formats
     assert ours == {"arguments", "core", "entry", "formats", "parser"}
 
 

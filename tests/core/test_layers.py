@@ -109,7 +109,6 @@ BY_NAME = (
     "cli/verbs/__init__.py",
     "core/hooks.py",
     "core/late.py",
-    "core/moved.py",
     "formats/registry.py",
     "parser/outside/worker/__main__.py",
     "servers/vllm.py",

@@ -174,8 +174,6 @@ def test_regression_with_a_margin_and_with_bad_values() -> None:
     )
     assert not found.regression(margin=0.3), "the drop may be larger than that"
     assert found.regression(margin=0.5)
-    with pytest.warns(DeprecationWarning, match="margin"):
-        assert found.regression(tolerance=0.5)
     for bad in ({"alpha": 1}, {"alpha": -0.1}, {"margin": True}, {"margin": math.inf}):
         with pytest.raises(BadOptions):
             found.regression(**bad)

@@ -192,7 +192,7 @@ def test_what_the_recorder_cannot_do_does_not_reach_the_application(tmp_path: Pa
 
 
 def test_the_recorder_of_litellm_s_proxy_has_a_dotted_path() -> None:
-    bridge = importlib.import_module("toolparse_lab.litellm_bridge")
+    bridge = importlib.import_module("toolparse_lab.integrations.litellm_bridge")
     assert isinstance(bridge.recorder, tp.Recorder)
 
 

@@ -198,11 +198,7 @@ def test_a_sleep_may_be_plain_or_awaitable_everywhere() -> None:
     asyncio.run(arun_call(tool, {}, runnable, feedback=twice, sleep=pauses.append))
     asyncio.run(arun_plan(plan, **step, sleep=sleep))
     run_plan(plan, **step, sleep=pauses.append)
-    with pytest.warns(DeprecationWarning, match="sleep of run_call is a plain function"):
-        run_call(tool, {}, runnable, feedback=twice, sleep=sleep)
-    with pytest.warns(DeprecationWarning, match="sleep of run_plan is a plain function"):
-        run_plan(plan, **step, sleep=sleep)
-    assert len(pauses) == 5
+    assert len(pauses) == 3
 
 
 @given(

@@ -15,7 +15,6 @@ the result.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any, Literal, Self, TypedDict, Unpack
 
@@ -589,36 +588,3 @@ class RXMLDuplicateStringTagError(RXMLError):
     """A string field was written more than once."""
 
     code = "rxml-duplicate-string-tag"
-
-
-# Classes of version 0.2 -> the class that took them in, for one version.
-_MERGED = {
-    "UnknownModel": UnknownName,
-    "UnknownRule": UnknownName,
-    "UnknownRun": UnknownName,
-    "UnknownTrial": UnknownName,
-    "UnknownArm": UnknownName,
-    "UnknownColumn": UnknownName,
-    "UnresolvedTemplate": BadTaskPlan,
-    "NoOrigin": NoSuchItem,
-    "NoTrial": NoSuchItem,
-    "UnknownToolCallId": BadMessage,
-    "NoTools": BadToolChoice,
-    "ToolNotFound": BadToolChoice,
-    "ProviderTool": BadToolChoice,
-    "MissingModelPackage": SetupError,
-    "WorkerLost": IncompleteError,
-}
-
-
-def __getattr__(name: str) -> Any:
-    merged = _MERGED.get(name)
-    if merged is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(
-        f"{name} is a {merged.__name__} now, told apart by its code; the name goes in the next "
-        "version",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return merged

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -72,8 +71,6 @@ COMPARISON = (
     Option("--margin MARGIN", "the drop that must be ruled out (default: 0.05)"),
     Option("--confident", "have it shown even where no case changed"),
     Option("--cluster COLUMN", "what intervals go by (default: the case)"),
-    # The old name of --margin.
-    Option("--tolerance TOLERANCE", argparse.SUPPRESS),
     Option("--out FILE", "write the comparison: .html, .md, .csv or .parquet"),
     JSON,
 )
@@ -308,7 +305,7 @@ def _diff(options: Any) -> int:
 def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int:
     from ...evals.reports.figures.gates import MARGIN  # pandas: 1 s
 
-    margin = next((x for x in (options.margin, options.tolerance) if x is not None), MARGIN)
+    margin = MARGIN if options.margin is None else options.margin
     verdict = comparison.regression(options.alpha, margin=margin, confident=options.confident)
     if options.out:
         comparison.save(options.out)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-import warnings
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -106,12 +104,7 @@ def run_call(
             return result_of(run, need)
         if isinstance(need, Correct):
             return _corrected(correct, need.context)
-        waiting = sleep(need.seconds)
-        if inspect.isawaitable(waiting):
-            warn_of_awaitable("run_call", 5)  # above `answer` and `drive`
-            # In a thread, because this one may have a loop that runs.
-            with ThreadPoolExecutor(1) as thread:
-                thread.submit(asyncio.run, _result(waiting)).result()
+        sleep(need.seconds)
         return None
 
     flow = corrected_call(
@@ -166,18 +159,6 @@ async def arun_call(
         step_id=step_id, agent=agent, on_event=on_event,
     )  # fmt: skip
     return await adrive(flow, answer)
-
-
-def warn_of_awaitable(name: str, stacklevel: int) -> None:
-    warnings.warn(
-        f"sleep of {name} is a plain function, as time.sleep; an awaitable one is for a{name}",
-        DeprecationWarning,
-        stacklevel=stacklevel,
-    )
-
-
-async def _result(value: Awaitable[Any]) -> Any:
-    return await value
 
 
 def asking(correction: ModelCorrection, ask: Callable[[Request], Completion | None]) -> Callback:

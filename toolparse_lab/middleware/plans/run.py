@@ -5,7 +5,6 @@ coerced, and corrected where its tool refuses it.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from ...core.errors import BadOptions, BadTaskPlan
 from ...core.toolspec import ToolsLike, tool_specs
 from ..correction import CorrectedCall, Feedback, arun_call
 from ..correction.call import OnEvent
-from ..correction.drive import Callback, Messages, warn_of_awaitable
+from ..correction.drive import Callback, Messages
 from .plan import Step, TaskPlan, resolve
 
 Status = Literal["done", "failed", "skipped"]
@@ -168,8 +167,6 @@ def run_plan(
     on_event: OnEvent | None = None,
 ) -> PlanRun:
     """`arun_plan` for code that is not async, `sleep` included."""
-    if inspect.iscoroutinefunction(sleep):
-        warn_of_awaitable("run_plan", 3)
     return asyncio.run(
         arun_plan(
             plan, tools, runnable, inputs=inputs, correct=correct, feedback=feedback,

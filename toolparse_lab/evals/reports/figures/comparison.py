@@ -14,7 +14,6 @@ run.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -179,21 +178,13 @@ class ArmComparison:
     def regression(
         self,
         alpha: float = 0.05,
-        tolerance: float | None = None,
         *,
         margin: float = MARGIN,
         confident: bool = False,
     ) -> Regression:
         """Say of each stratum if b is worse, not worse than `margin`, or that it cannot be told, as
         `--fail-on-regression` does. See `find_regressions`.
-
-        tolerance: the old name of `margin`.
         """
-        if tolerance is not None:
-            warnings.warn(
-                "regression(tolerance=…) is now margin=…", DeprecationWarning, stacklevel=2
-            )
-            margin = tolerance
         strata = [str(c) for c in self.frame if c not in COMPARISON_COLUMNS]
         edited = self.edited["case_id"].nunique() if len(self.edited) else 0
         return find_regressions(
