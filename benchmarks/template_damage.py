@@ -3,7 +3,7 @@
     python benchmarks/template_damage.py FOLDER            # a folder of chat templates
     python benchmarks/template_damage.py FOLDER --misses   # and the texts that were not read right
 
-Each template's protocol is derived from it (`Protocol.from_chat_template`); the answers that were
+Each template's protocol is derived from it (`from_chat_template`); the answers that were
 not used to fit are damaged then. A call is wrong where it could be executed and says something
 else than was meant. A text that was cut off inside a call is right where nothing of that call is
 executed.
@@ -32,7 +32,7 @@ from toolparse_lab.parser.derivation.answers import (
     rendered_like,
     tools_of,
 )
-from toolparse_lab.parser.derivation.derive import options_for
+from toolparse_lab.parser.derivation.derive import from_chat_template, options_for
 from toolparse_lab.parser.derivation.families import UNIT
 from toolparse_lab.parser.derivation.renderer import ChatTemplate
 
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for path in sorted(chosen.folder.glob("*.jinja")):
         template = ChatTemplate.of(path)
         try:
-            protocol = tp.Protocol.from_chat_template(path)
+            protocol = from_chat_template(path)
         except tp.errors.UnreadableTemplate as error:
             print(f"{path.name}: {error.args[0]}".splitlines()[0], file=sys.stderr)
             continue

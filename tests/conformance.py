@@ -21,7 +21,15 @@ from toolparse_lab.core.values import read_plain
 from toolparse_lab.formats.base import Protocol
 from toolparse_lab.formats.registry import protocol_of
 from toolparse_lab.formats.scan import partial_start
-from toolparse_lab.middleware import ToolCallMiddleware, Turn, debug, parts_of
+from toolparse_lab.middleware import (
+    ToolCallMiddleware,
+    Turn,
+    create_stream_parser,
+    debug,
+    extract_tool_call_segments,
+    parse_generated_text,
+    parts_of,
+)
 
 PROTOCOLS = {"morph-xml": "morph_xml", "qwen3coder": "qwen3_coder_xml", "yaml-xml": "yaml_xml"}
 SHAPES = {
@@ -191,7 +199,7 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
 def _parse(case: dict[str, Any]) -> dict[str, Any]:
     errors: list[dict[str, str]] = []
     options = {**_options(case), "on_error": lambda message, _: errors.append({"message": message})}
-    parts = _protocol(case).parse_generated_text(case["text"], _tools(case), options)
+    parts = parse_generated_text(_protocol(case), case["text"], _tools(case), options)
     called = any(p["type"] == "tool-call" for p in parts)
     return {
         "parts": [_part(p) for p in parts],
@@ -212,7 +220,7 @@ def _streamed(case: dict[str, Any], chunks: list[str]) -> dict[str, Any]:
         "input_events": _compat(case) is None,
         "on_error": lambda message, _: errors.append({"message": message}),
     }
-    stream = _protocol(case).create_stream_parser(_tools(case), options)
+    stream = create_stream_parser(_protocol(case), _tools(case), options)
     events = [part for chunk in chunks for part in stream.feed(chunk)]
     events += stream.close()
     called = any(e["type"] == "tool-call" for e in events)
@@ -317,7 +325,7 @@ def _merged(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _segments(case: dict[str, Any]) -> dict[str, Any]:
-    return {"segments": _protocol(case).extract_tool_call_segments(case["text"], _tools(case))}
+    return {"segments": extract_tool_call_segments(_protocol(case), case["text"], _tools(case))}
 
 
 def _format(case: dict[str, Any]) -> dict[str, Any]:

@@ -45,7 +45,6 @@ tp.Protocol.from_spec(id="x", opener="", closer="<a>") | opener
 tp.Protocol.from_spec(id="", opener="<a>", closer="</a>") | id
 tp.Protocol.from_spec(id="x", body="jsn") | jsn
 tp.Protocol.from_spec(5) | int
-tp.Protocol.from_chat_template(5) | int
 tp.json_mix_protocol("", "") | tool_call_start
 tp.check_protocol("nope") | nope
 tp.load_cases("missing.jsonl") | missing.jsonl

@@ -33,7 +33,7 @@ ROOMS = {
     "arguments": ("core",),
     "formats": ("core", "arguments"),
     # Laws, doctor, derived formats and outside parsers enter as users do: an arrow that leaves with them.
-    "parser": ("core", "arguments", "formats", "entry"),
+    "parser": ("core", "arguments", "formats", "entry", "middleware"),
     "entry": ("core", "arguments", "formats", "parser"),
     "__init__.py": _PARSING,
     "middleware": (*_PARSING, "runner", "views"),
@@ -93,15 +93,9 @@ UPWARD = {
     "formats.surface": ("format_tool_call", "format_tool_response", "format_tools"),
     "integrations.litellm_bridge.calls": ("acompletion_with", "completion_with"),
     "notebook.display": ("browse", "debug", "frame", "html", "text", "workbench"),
-    "middleware.content_parts": (
-        "create_stream_parser", "extract_tool_call_segments", "parse_generated_text",
-    ),
-    "parser.derivation.derive": ("from_chat_template", "model_prompt_of"),
-    "parser.derivation.exchange": (
-        "response_template_for", "response_template_of", "structural_tag_of",
-    ),
-    "parser.derivation.response_template": ("from_response_template",),
-}  # fmt: skip
+    "parser.derivation.derive": ("model_prompt_of",),
+    "parser.derivation.exchange": ("response_template_for", "response_template_of"),
+}
 # These import by a name they compute; their tables are checked instead.
 BY_NAME = (
     "__init__.py",

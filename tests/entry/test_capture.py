@@ -15,6 +15,7 @@ import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.entry.capture import capture
 from toolparse_lab.entry.capture.captured import is_event_stream
+from toolparse_lab.middleware import parse_generated_text
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 BROKEN = '{"a": "1",}'
@@ -405,7 +406,7 @@ def test_a_recorded_answer_is_the_model_s_text_even_if_it_looks_like_a_stream(
         {"messages": [{"role": "user", "content": "hi"}], "tools": TOOLS}
     )
     assert middleware.wrap_generate(turn, text).message["content"] == text
-    assert tp.protocols()["hermes"].parse_generated_text(text, TOOLS) == [
+    assert parse_generated_text(tp.protocols()["hermes"], text, TOOLS) == [
         {"type": "text", "text": text}
     ]
     with MockOpenAI() as mock, tp.Lab(tmp_path / "a.db") as lab:

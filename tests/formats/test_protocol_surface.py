@@ -12,6 +12,11 @@ import toolparse_lab as tp
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.formats.results import guarded, media_of
+from toolparse_lab.middleware import (
+    create_stream_parser,
+    extract_tool_call_segments,
+    parse_generated_text,
+)
 
 TOOLS = [
     {
@@ -28,13 +33,13 @@ def test_a_call_is_written_and_read_back(id: str) -> None:
     protocol = tp.protocols()[id]
     text = protocol.format_tool_call({"toolName": "t", "input": '{"a":1}'}, tool_specs(TOOLS)[0])
     call = {"type": "tool-call", "toolName": "t", "input": '{"a":1}'}
-    (part,) = protocol.parse_generated_text(text, TOOLS)
+    (part,) = parse_generated_text(protocol, text, TOOLS)
     assert call.items() <= part.items()
-    stream = protocol.create_stream_parser(TOOLS)
+    stream = create_stream_parser(protocol, TOOLS)
     streamed = [p for ch in text for p in stream.feed(ch)] + stream.close()
     assert [p for p in streamed if p["type"] == "tool-call"] == [part]
     assert [p["type"] for p in streamed if p["type"].startswith("text")] == []
-    assert "".join(protocol.extract_tool_call_segments(text, TOOLS)) in text
+    assert "".join(extract_tool_call_segments(protocol, text, TOOLS)) in text
 
 
 @pytest.mark.parametrize("id", IDS)
@@ -238,7 +243,7 @@ def test_a_result_forges_no_delimiter(id: str, nested: bool) -> None:
         "pythonic",
         "harmony_channel",
     ):  # one has no delimiters; the other's results are messages themselves
-        assert protocol.extract_tool_call_segments(written(text), TOOLS) == []
+        assert extract_tool_call_segments(protocol, written(text), TOOLS) == []
 
 
 def test_escapes_change_no_value() -> None:
@@ -255,10 +260,10 @@ def test_failures_are_told_once() -> None:
     text = "a <tool_call>{]</tool_call> b"
     hermes = tp.protocols()["hermes"]
     for key in ("on_error", "onError"):
-        parts = hermes.parse_generated_text(text, TOOLS, {key: lambda *a: told.append(a)})
+        parts = parse_generated_text(hermes, text, TOOLS, {key: lambda *a: told.append(a)})
         assert [p["text"] for p in parts] == ["a ", "<tool_call>{]</tool_call>", " b"]
-    stream = hermes.create_stream_parser(
-        TOOLS, {"on_error": lambda *a: told.append(a), "input_events": False}
+    stream = create_stream_parser(
+        hermes, TOOLS, {"on_error": lambda *a: told.append(a), "input_events": False}
     )
     stream.feed(text)
     stream.close()
@@ -269,15 +274,15 @@ def test_failures_are_told_once() -> None:
 def test_options_are_checked() -> None:
     hermes = tp.protocols()["hermes"]
     text = '<tool_call>{"name":"t","arguments":{"a":"1"}}</tool_call>'
-    assert hermes.parse_generated_text(text, TOOLS)[0]["input"] == '{"a":1}'
-    assert hermes.parse_generated_text(text, TOOLS, {"coerce": "none"})[0]["input"] == '{"a":"1"}'
+    assert parse_generated_text(hermes, text, TOOLS)[0]["input"] == '{"a":1}'
+    assert parse_generated_text(hermes, text, TOOLS, {"coerce": "none"})[0]["input"] == '{"a":"1"}'
     assert (
-        hermes.parse_generated_text(text, TOOLS, tp.ParseOptions(coerce="none"))[0]["input"]
+        parse_generated_text(hermes, text, TOOLS, tp.ParseOptions(coerce="none"))[0]["input"]
         == '{"a":"1"}'
     )
     for wrong in ({"no_such": 1}, {"on_error": 1}, 1):
         with pytest.raises(tp.errors.BadOptions):
-            hermes.parse_generated_text(text, TOOLS, wrong)
+            parse_generated_text(hermes, text, TOOLS, wrong)
 
 
 def test_results_between_delimiters_of_one_s_own() -> None:

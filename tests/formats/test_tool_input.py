@@ -10,7 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.middleware.test_parity import streamed
-from toolparse_lab.middleware import Answer
+from toolparse_lab.middleware import Answer, create_stream_parser
 
 TOOLS = [
     {
@@ -130,14 +130,14 @@ def test_a_call_that_was_a_thought_is_taken_back() -> None:
 
 
 def test_parts_of_a_stream_show_it_as_well() -> None:
-    parser = tp.protocols()["hermes"].create_stream_parser(TOOLS)
+    parser = create_stream_parser(tp.protocols()["hermes"], TOOLS)
     parts = [parser.feed("Hi " + HEAD), parser.feed(REST), parser.close()]
     assert [[p["type"] for p in some] for some in parts] == [
         ["text-start", "text-delta", "text-end", "tool-input-start", "tool-input-delta"],
         ["tool-input-delta", "tool-input-end", "tool-call"],
         [],
     ]
-    parser = tp.protocols()["hermes"].create_stream_parser(TOOLS)
+    parser = create_stream_parser(tp.protocols()["hermes"], TOOLS)
     types = [p["type"] for p in [*parser.feed(HEAD), *parser.close()]]
     assert types[2:4] == ["tool-input-error", "text-start"]
 

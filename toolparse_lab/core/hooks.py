@@ -1,5 +1,5 @@
 """The one place where a low layer reaches upward: rich display, `.debug()`, `.frame()`, the pages
-of a report's figures, a protocol's reading methods, a middleware's calls of litellm.
+of a report's figures, the prompt of a derived protocol, a middleware's calls of litellm.
 
 The modules named here are in rooms above the caller. They are imported when first asked for, never
 at import time.
@@ -18,15 +18,9 @@ UPWARD = {
     "formats.surface": ("format_tool_call", "format_tool_response", "format_tools"),
     "integrations.litellm_bridge.calls": ("acompletion_with", "completion_with"),
     "notebook.display": ("browse", "debug", "frame", "html", "text", "workbench"),
-    "middleware.content_parts": (
-        "create_stream_parser", "extract_tool_call_segments", "parse_generated_text",
-    ),
-    "parser.derivation.derive": ("from_chat_template", "model_prompt_of"),
-    "parser.derivation.exchange": (
-        "response_template_for", "response_template_of", "structural_tag_of",
-    ),
-    "parser.derivation.response_template": ("from_response_template",),
-}  # fmt: skip
+    "parser.derivation.derive": ("model_prompt_of",),
+    "parser.derivation.exchange": ("response_template_for", "response_template_of"),
+}
 _MODULES = {name: module for module, names in UPWARD.items() for name in names}
 
 

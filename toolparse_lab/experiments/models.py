@@ -125,7 +125,7 @@ def _format_of(alias: str, model: Model) -> str:
             got=f"{alias}: {model.name}",
             expected="a model of the table in docs/formats.md",
             hint=f"list its protocol in the place of {OWN!r}: an id, one of "
-            "tp.Protocol.from_chat_template, or 'native'",
+            "from_chat_template, or 'native'",
         ) from None
 
 

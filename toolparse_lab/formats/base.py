@@ -620,62 +620,6 @@ class Protocol:
         protocol: Protocol = hooks.call("from_spec", spec, fields=fields)
         return protocol
 
-    @classmethod
-    def from_chat_template(cls, template: Any, *, id: str | None = None) -> Protocol:
-        """Return the protocol of a model's chat template, derived and verified.
-
-        The template is rendered in a process of its own, with limits of time and memory.
-        `protocol.derivation` says what was measured.
-
-        Args:
-            template: Jinja text, the dict of a tokenizer_config.json or chat_template.json, or the
-                path of such a file, of a .jinja file or of a model's folder.
-            id: of the protocol, else one that follows from the text.
-
-        Raises BadOptions for anything that is not a template, BadSpec for an id that cannot be one,
-        and UnreadableTemplate for a template that writes no calls, or calls that no protocol reads
-        back: it names the probe that differs.
-        """
-        protocol: Protocol = hooks.call("from_chat_template", template, id=id)
-        return protocol
-
-    @classmethod
-    def from_response_template(cls, template: Any, *, id: str | None = None) -> Protocol:
-        """Return the protocol of a model's response template, derived and verified.
-
-        Args:
-            template: a `response_template` of transformers, the dict of a tokenizer_config.json
-                that has one (or the older `response_schema`), JSON text of one, or the path of such
-                a file or of a model's folder.
-            id: of the protocol, else one that follows from the template.
-
-        Raises BadOptions for anything else, BadSpec for an id that cannot be one, and
-        UnreadableTemplate for a template whose calls are of no known family.
-        """
-        protocol: Protocol = hooks.call("from_response_template", template, id=id)
-        return protocol
-
-    def to_response_template(self) -> dict[str, Any]:
-        """Return this format as a `response_template` of transformers.
-
-        Raises BadOptions for formats that such a template cannot describe, such as Python calls.
-        """
-        return dict(hooks.call("response_template_of", self))
-
-    def structural_tag(self, tools: Any) -> dict[str, Any]:
-        """Return the structural tag that keeps calls of `tools` to this format.
-
-        It is for xgrammar, vLLM and SGLang: text is free until a call begins, and its arguments
-        then follow the tool's schema.
-
-        Args:
-            tools: anything `ToolSpec.of` takes, at least one.
-
-        Raises BadOptions for no tools, and for formats whose values are neither JSON nor parameters
-        of Qwen's tags.
-        """
-        return dict(hooks.call("structural_tag_of", self, tools))
-
     def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
         """Return the call as this format writes it.
 
@@ -783,39 +727,6 @@ class Protocol:
         Raises BadOptions for anything that is not a result.
         """
         return str(hooks.call("format_tool_response", self, result, compat))
-
-    def parse_generated_text(
-        self, text: str, tools: Any = None, options: Any = None
-    ) -> list[dict[str, Any]]:
-        """Return the parts of a whole answer.
-
-        A part is `{type: "text", text}` or `{type: "tool-call", toolCallId, toolName, input}`.
-        `input` is JSON text.
-
-        Args:
-            options: None, ParseOptions, or a mapping of its fields, with `on_error` (or `onError`),
-                called as on_error(message, metadata) for each call that could not be read, whose
-                part is its text. The policy of coercion is 'middleware' by default.
-        """
-        return list(
-            hooks.call("parse_generated_text", self, text=text, tools=tools, options=options)
-        )
-
-    def create_stream_parser(self, tools: Any = None, options: Any = None) -> Any:
-        """Return a `PartStream`: `.feed(chunk)` and `.close()` return stream parts.
-
-        Args:
-            options: as for `parse_generated_text`. With `input_events=False` the parts
-                tool-input-start, -delta and -end drop out.
-        """
-        return hooks.call("create_stream_parser", self, tools=tools, options=options)
-
-    def extract_tool_call_segments(self, text: str, tools: Any = None) -> list[str]:
-        """Return the pieces of `text` that are calls, delimiters included.
-
-        Unreadable calls are among them.
-        """
-        return list(hooks.call("extract_tool_call_segments", self, text=text, tools=tools))
 
     def _reads_back(self, text: str, name: str, arguments_json: str, tool: ToolSpec | None) -> bool:
         tools = {tool.name: tool} if tool is not None else {}

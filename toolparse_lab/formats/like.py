@@ -31,6 +31,8 @@ class CamelProtocolObject(Shape):
 AnyProtocolObject: TypeAlias = (
     ProtocolObject | CamelProtocolObject | Mapping[str, Callable[..., Any]]
 )
-ProtocolLike: TypeAlias = str | Protocol | AnyProtocolObject | Callable[[], AnyProtocolObject]
+ProtocolLike: TypeAlias = (
+    str | Protocol | AnyProtocolObject | Callable[[], Protocol | AnyProtocolObject]
+)
 """An id, an alias, 'auto', a Protocol, a protocol object of your own, or a function that makes
 one."""

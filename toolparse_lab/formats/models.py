@@ -1,6 +1,6 @@
 """Which format a model writes, by its name: a table of name patterns.
 
-A model that ships its chat template needs no row here. See `Protocol.from_chat_template` if it is
+A model that ships its chat template needs no row here. See `from_chat_template` if it is
 at hand. The first row whose pattern is found in the name counts, so special names are before the
 families they belong to.
 """
@@ -244,5 +244,5 @@ def _format_of(model: Any) -> tuple[Protocol, ModelFormat | None]:
         got=model if len(model) <= 200 else f"{model[:200]}…",
         expected="a model of the table in docs/formats.md, or a server's name for its parser",
         hint=f"{similar} else " * bool(similar)
-        + "derive it: tp.Protocol.from_chat_template(path); or read with protocol='auto'",
+        + "derive it: from_chat_template(path); or read with protocol='auto'",
     )

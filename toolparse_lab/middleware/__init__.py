@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from .answer import Answer, fix_tool_call_with_schema
 from .choice_schema import create_dynamic_if_then_else_schema
-from .content_parts import PartStream, failures_of, parts_of
+from .content_parts import (
+    PartStream,
+    create_stream_parser,
+    extract_tool_call_segments,
+    failures_of,
+    parse_generated_text,
+    parts_of,
+)
 from .core import ToolCallMiddleware, create_tool_middleware
 from .corrections import (
     AskAgain,
@@ -51,11 +58,14 @@ __all__ = [
     "correct_answer",
     "corrections",
     "create_dynamic_if_then_else_schema",
+    "create_stream_parser",
     "create_tool_middleware",
+    "extract_tool_call_segments",
     "failures_of",
     "fix_tool_call_with_schema",
     "gemma_tool_middleware",
     "hermes_tool_middleware",
+    "parse_generated_text",
     "parts_of",
     "xml_tool_middleware",
 ]

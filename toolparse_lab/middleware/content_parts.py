@@ -32,7 +32,7 @@ from ..core.types import (
     calls_by_segment,
 )
 from ..core.values import write_canonical
-from ..entry.foreign.protocol import AnyProtocol
+from ..entry.foreign.protocol import AnyProtocol, ForeignProtocol, TheirStream
 from ..entry.parse import Reader, parse_text, stream
 from ..formats.base import FAILURE, Protocol
 from ..formats.registry import protocols
@@ -262,8 +262,21 @@ class PartStream:
                 call_safely(self.on_error, *failure)
 
 
-def parse_generated_text(protocol: Protocol, *, text: str, tools: Any, options: Any) -> list[Part]:
-    """See `Protocol.parse_generated_text`."""
+def parse_generated_text(
+    protocol: AnyProtocol, text: str, tools: Any = None, options: Any = None
+) -> list[Part]:
+    """Return the parts of a whole answer.
+
+    A part is `{type: "text", text}` or `{type: "tool-call", toolCallId, toolName, input}`.
+    `input` is JSON text.
+
+    Args:
+        options: None, ParseOptions, or a mapping of its fields, with `on_error` (or `onError`),
+            called as on_error(message, metadata) for each call that could not be read, whose
+            part is its text. The policy of coercion is 'middleware' by default.
+    """
+    if isinstance(protocol, ForeignProtocol):
+        return protocol.parse_generated_text(text, tools, options)
     parse_options, on_error = read_options(options)
     result = parse_text(text, protocol, tools, parse_options)
     if on_error is not None:
@@ -272,8 +285,17 @@ def parse_generated_text(protocol: Protocol, *, text: str, tools: Any, options: 
     return parts_of(result)
 
 
-def create_stream_parser(protocol: Protocol, *, tools: Any, options: Any) -> PartStream:
-    """See `Protocol.create_stream_parser`."""
+def create_stream_parser(
+    protocol: AnyProtocol, tools: Any = None, options: Any = None
+) -> PartStream | TheirStream:
+    """Return a parser of chunks, whose `feed(chunk)` and `close()` return stream parts.
+
+    Args:
+        options: as for `parse_generated_text`. With `input_events=False` the parts
+            tool-input-start, -delta and -end drop out.
+    """
+    if isinstance(protocol, ForeignProtocol):
+        return protocol.create_stream_parser(tools, options)
     input_events = True
     if isinstance(options, Mapping):
         options = dict(options)
@@ -282,8 +304,13 @@ def create_stream_parser(protocol: Protocol, *, tools: Any, options: Any) -> Par
     return PartStream(stream(protocol, tools, parse_options), on_error, input_events=input_events)
 
 
-def extract_tool_call_segments(protocol: Protocol, *, text: str, tools: Any) -> list[str]:
-    """See `Protocol.extract_tool_call_segments`."""
+def extract_tool_call_segments(protocol: AnyProtocol, text: str, tools: Any = None) -> list[str]:
+    """Return the pieces of `text` that are calls, delimiters included.
+
+    Unreadable calls are among them.
+    """
+    if isinstance(protocol, ForeignProtocol):
+        return protocol.extract_tool_call_segments(text, tools)
     result = parse_text(text, protocol, tools)
     return [s.span.of(result.raw) for s in result.segments if s.kind in ("call", "recovered")]
 

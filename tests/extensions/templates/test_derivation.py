@@ -21,6 +21,7 @@ from toolparse_lab.formats.prompt.messages import build_messages
 from toolparse_lab.formats.spec import from_record
 from toolparse_lab.parser.derivation import renderer
 from toolparse_lab.parser.derivation.answers import HELD, tools_of
+from toolparse_lab.parser.derivation.derive import from_chat_template
 from toolparse_lab.parser.derivation.renderer import ChatTemplate
 from toolparse_lab.parser.laws.check_protocol import check_protocol
 
@@ -45,7 +46,7 @@ TEXTS = {
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.exhaustive(3)
 def test_each_family_is_derived_read_and_written(family: str) -> None:
-    protocol = tp.Protocol.from_chat_template(FAMILIES[family], id="mine")
+    protocol = from_chat_template(FAMILIES[family], id="mine")
     derivation = protocol.derivation
     assert derivation is not None
     assert protocol.id == "mine"
@@ -80,7 +81,7 @@ def test_each_family_is_derived_read_and_written(family: str) -> None:
 
 
 def test_reasoning_in_tags_of_its_own_is_reasoning() -> None:
-    protocol = tp.Protocol.from_chat_template(OWN_THOUGHTS)
+    protocol = from_chat_template(OWN_THOUGHTS)
     call = '<call>{"name": "weigh_parcel", "arguments": {"grams": 3}}</call>'
     result = tp.parse(f"[THINK]Heavy?[/THINK]{call}", protocol, TOOLS)
     assert result.reasoning == "Heavy?"
@@ -91,7 +92,7 @@ def test_reasoning_in_tags_of_its_own_is_reasoning() -> None:
 def test_messages_to_a_recipient_are_those_of_a_shipped_protocol() -> None:
     loop = "{% for c in m.tool_calls or [] %}<|start|>assistant to=functions.{{ c.function.name }}"
     call = "<|channel|>commentary json<|message|>{{ c.function.arguments | tojson }}<|call|>"
-    protocol = tp.Protocol.from_chat_template(template(loop + call + "{% endfor %}"))
+    protocol = from_chat_template(template(loop + call + "{% endfor %}"))
     assert protocol.derivation is not None
     assert protocol.derivation.row == "harmony_channel"
 
@@ -110,7 +111,7 @@ def test_words_of_python_stand_for_values_in_bare_objects() -> None:
 
 
 def test_special_tokens_may_be_stripped() -> None:
-    protocol = tp.Protocol.from_chat_template(FAMILIES["named without closer"])
+    protocol = from_chat_template(FAMILIES["named without closer"])
     assert [c.ok for c in tp.parse('weigh_parcel{"grams": 3}', protocol, TOOLS).calls] == [True]
     # In the middle of prose, and for a tool that nobody offers, it is text.
     assert not tp.parse('Say weigh_parcel{"grams": 3}', protocol, TOOLS).calls
@@ -161,7 +162,7 @@ def test_input_without_a_template_is_named_with_what_to_do(tmp_path: Path) -> No
     ]
     for wrong, words in inputs:
         with pytest.raises(BadOptions, match=words) as refusal:
-            tp.Protocol.from_chat_template(wrong)
+            from_chat_template(wrong)
         assert refusal.value.expected, words
         assert len(str(refusal.value)) < 800, words
 
@@ -169,25 +170,25 @@ def test_input_without_a_template_is_named_with_what_to_do(tmp_path: Path) -> No
     (tmp_path / "tokenizer_config.json").write_text('{"eos_token": "</s>"}')
     (tmp_path / "chat_template.jinja").write_text(PLAIN)
     with pytest.raises(BadOptions, match=r"pass .*chat_template.jinja, or the folder"):
-        tp.Protocol.from_chat_template(tmp_path / "tokenizer_config.json")
+        from_chat_template(tmp_path / "tokenizer_config.json")
 
 
 def test_an_id_is_one_that_frames_and_files_can_have() -> None:
     for wrong in ("a b", "", 3, "auto", "x" * 500):
         with pytest.raises(tp.errors.BadSpec, match="id"):
-            tp.Protocol.from_chat_template(FAMILIES["json"], id=wrong)  # type: ignore[arg-type]
+            from_chat_template(FAMILIES["json"], id=wrong)  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_derived_is_refused_with_its_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnreadableTemplate, match="writes no calls") as refusal:
-        tp.Protocol.from_chat_template(PLAIN)
+        from_chat_template(PLAIN)
     assert refusal.value.probe == "one call"
     with pytest.raises(UnreadableTemplate, match="no Jinja template"):
-        tp.Protocol.from_chat_template("{% if \n")
+        from_chat_template("{% if \n")
     with pytest.raises(UnreadableTemplate, match="line 2: unexpected"):
-        tp.Protocol.from_chat_template("{{ messages }}\n{{ }")
+        from_chat_template("{{ messages }}\n{{ }")
     with pytest.raises(UnreadableTemplate, match="does not render a conversation"):
-        tp.Protocol.from_chat_template("{{ raise_exception('no tools here') }}")
+        from_chat_template("{{ raise_exception('no tools here') }}")
     # Constants are computed when a template is compiled.
     with monkeypatch.context() as patch:
         patch.setattr(renderer._Renderer, "answer", lambda *_: {"error": "MemoryError: too much"})
@@ -200,7 +201,7 @@ def test_what_cannot_be_derived_is_refused_with_its_probe(monkeypatch: pytest.Mo
         "<call>{{ c.function.name }} {{ c.function.arguments | tojson | replace('\"', '') }}</call>"
     )
     with pytest.raises(UnreadableTemplate) as refusal:
-        tp.Protocol.from_chat_template(template(loop + torn + "{% endfor %}"))
+        from_chat_template(template(loop + torn + "{% endfor %}"))
     assert refusal.value.probe
     assert refusal.value.text.count("<call>") >= 1
 
@@ -296,14 +297,14 @@ def test_of_shipped_formats_that_read_alike_the_one_that_is_written_is_named(
     call = written.replace("{name}", "{{ c.function.name }}").replace("{pairs}", pairs)
     call = call.replace("{json}", "{{ c.function.arguments | tojson }}")
     body = template("{% for c in m.tool_calls or [] %}" + call + gap + "{% endfor %}")
-    protocol = tp.Protocol.from_chat_template(body)
+    protocol = from_chat_template(body)
     assert protocol.derivation is not None
     assert protocol.derivation.row == shipped
 
 
 def test_an_account_is_shown_in_words() -> None:
     hostile = FAMILIES["slots"].replace("<tool_use>", "<tool_use>\x1b[31m<script>")
-    protocol = tp.Protocol.from_chat_template(hostile, id="mine")
+    protocol = from_chat_template(hostile, id="mine")
     assert protocol.derivation is not None
     views = protocol.derivation._repr_mimebundle_()
     assert views["text/plain"] == repr(protocol.derivation) == str(protocol.derivation)
@@ -331,7 +332,7 @@ def test_the_command_reads_standard_input(
 
 
 def test_the_models_own_prompt_is_a_wording() -> None:
-    protocol = tp.Protocol.from_chat_template(FAMILIES["json"])
+    protocol = from_chat_template(FAMILIES["json"])
     tool = {"name": "find", "parameters": {"type": "object", "properties": {"q": {}}}}
     assert "model" in protocol.wordings.names
     for copy in (protocol, from_record(protocol.spec)):
@@ -345,7 +346,7 @@ def test_the_models_own_prompt_is_a_wording() -> None:
     # A template that says nothing about tools is no wording of theirs.
     silent = FAMILIES["json"].replace("{% for t in tools or [] %}", "{% for t in [] %}")
     with pytest.raises(BadOptions, match="writes nothing about tools"):
-        build_messages("Where?", [tool], protocol=tp.Protocol.from_chat_template(silent),
+        build_messages("Where?", [tool], protocol=from_chat_template(silent),
                        wording="model", few_shot=0)  # fmt: skip
     with pytest.raises(BadOptions, match=r"(?s)no prompt of that .*another plan"):
         build_messages("Where?", [tool], protocol=tp.protocols()["hermes"], wording="model")
@@ -357,7 +358,7 @@ def test_real_templates_are_derived() -> None:
     paths = sorted(SHARED.glob("*.jinja"))[:: 1 if EXHAUSTIVE else 4]
     for path in paths:
         try:
-            tp.Protocol.from_chat_template(path)
+            from_chat_template(path)
         except UnreadableTemplate as error:
             refused.append(f"{path.name}: {str(error).splitlines()[0]}")
     assert all("writes no calls" in line for line in refused), refused

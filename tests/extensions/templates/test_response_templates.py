@@ -12,7 +12,13 @@ import toolparse_lab as tp
 from tests.chat_templates import FAMILIES
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
 from toolparse_lab.parser.derivation.answers import HELD, tools_of
-from toolparse_lab.parser.derivation.response_template import UnsampledPattern, sample_of
+from toolparse_lab.parser.derivation.derive import from_chat_template
+from toolparse_lab.parser.derivation.exchange import response_template_of, structural_tag_of
+from toolparse_lab.parser.derivation.response_template import (
+    UnsampledPattern,
+    from_response_template,
+    sample_of,
+)
 
 TOOLS = tools_of(HELD)
 TOOL = {
@@ -79,7 +85,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_response_template_becomes_a_protocol_that_reads_damage(name: str) -> None:
     calls, damaged = CASES[name]
-    protocol = tp.Protocol.from_response_template(spec(calls), id="mine")
+    protocol = from_response_template(spec(calls), id="mine")
     assert protocol.derivation is not None
     assert protocol.id == "mine"
     assert protocol.derivation.source == "response template"
@@ -90,7 +96,7 @@ def test_a_response_template_becomes_a_protocol_that_reads_damage(name: str) -> 
     assert result.calls[0].ok
 
     # And back: the same format again.
-    again = tp.Protocol.from_response_template(protocol.to_response_template())
+    again = from_response_template(response_template_of(protocol))
     assert again.derivation is not None
     assert again.derivation.family == protocol.derivation.family
 
@@ -108,17 +114,17 @@ def test_templates_come_from_the_files_of_a_model(tmp_path: Path) -> None:
     }
     path = tmp_path / "tokenizer_config.json"
     path.write_text(json.dumps({"response_schema": schema}))
-    protocol = tp.Protocol.from_response_template(path)
+    protocol = from_response_template(path)
     assert protocol.derivation is not None
     assert protocol.derivation.row == "hermes"
     for source in (tmp_path, path.read_text()):
-        again = tp.Protocol.from_response_template(source)
+        again = from_response_template(source)
         assert again.spec == protocol.spec
     sources: list[Any] = [{}, {"fields": {"content": {}}}, 3, tmp_path / "none.json", "", "{", b"x"]
     sources += ["x" * 5000, "a\0b", [], None]
     for wrong in sources:
         with pytest.raises(BadOptions):
-            tp.Protocol.from_response_template(wrong)
+            from_response_template(wrong)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +148,7 @@ def test_templates_come_from_the_files_of_a_model(tmp_path: Path) -> None:
 )
 def test_a_response_template_of_no_family_is_refused(calls: dict[str, Any]) -> None:
     with pytest.raises(UnreadableTemplate):
-        tp.Protocol.from_response_template(spec(calls))
+        from_response_template(spec(calls))
 
 
 @pytest.mark.parametrize("parser", ["json", "int"])
@@ -151,9 +157,9 @@ def test_values_that_only_another_parser_reads_are_refused(parser: str) -> None:
     calls = json.loads(json.dumps(CASES["tags"][0]))
     calls["content_args"]["value_parser"] = {"name": parser}
     with pytest.raises(UnreadableTemplate):
-        tp.Protocol.from_response_template(spec(calls))
+        from_response_template(spec(calls))
     calls["content_args"]["value_parser"] = {"name": "json", "args": {"allow_non_json": True}}
-    protocol = tp.Protocol.from_response_template(spec(calls))
+    protocol = from_response_template(spec(calls))
     assert tp.parse("<do=find><with=q>x</with></do>", protocol).calls[0].arguments == {"q": "x"}
 
 
@@ -169,7 +175,7 @@ def test_every_format_that_can_be_said_comes_back() -> None:
     unsayable: set[str] = set()
     for protocol in (*tp.protocols().values(),):
         try:
-            template = protocol.to_response_template()
+            template = response_template_of(protocol)
         except BadOptions:
             unsayable.add(protocol.id)
             continue
@@ -178,16 +184,16 @@ def test_every_format_that_can_be_said_comes_back() -> None:
     assert {"pythonic", "morph_xml", "glm4_9b", "minimax_m1"} <= unsayable
     assert not {"hermes", "qwen3_coder_xml", "gemma4", "kimi_k2", "glm45_newline"} & unsayable
     for shipped in ("hermes", "qwen3_coder_xml", "kimi_k2"):
-        template = tp.protocols()[shipped].to_response_template()
-        back = tp.Protocol.from_response_template({"response_template": template})
+        template = response_template_of(tp.protocols()[shipped])
+        back = from_response_template({"response_template": template})
         assert back.derivation is not None
         assert back.derivation.row == shipped
 
 
 def test_structural_tags_begin_and_end_as_calls_are_written() -> None:
     schema = TOOL["parameters"]
-    for protocol in (tp.protocols()["hermes"], tp.Protocol.from_chat_template(FAMILIES["named"])):
-        tag = protocol.structural_tag([TOOL])
+    for protocol in (tp.protocols()["hermes"], from_chat_template(FAMILIES["named"])):
+        tag = structural_tag_of(protocol, [TOOL])
         (outer,) = tag["format"]["tags"]
         (call,) = outer["content"].get("tags", [outer])
         assert call["content"] == {"type": "json_schema", "json_schema": schema}
@@ -199,18 +205,18 @@ def test_structural_tags_begin_and_end_as_calls_are_written() -> None:
         assert read.ok
         assert read.arguments == {"q": "x"}
         assert not read.problems
-    tag = tp.protocols()["qwen3_coder_xml"].structural_tag([TOOL])
+    tag = structural_tag_of(tp.protocols()["qwen3_coder_xml"], [TOOL])
     assert tag["format"]["tags"][0]["content"]["type"] == "qwen_xml_parameter"
     assert tag["format"]["tags"][0]["begin"] == "<tool_call>\n<function=find>\n"
     # Each format has its own white space, and a call without arguments has no line of its own.
     for shipped in ("qwen3_coder_xml", "mimo_compact", "seed_oss"):
-        (call,) = tp.protocols()[shipped].structural_tag([TOOL])["format"]["tags"]
+        (call,) = structural_tag_of(tp.protocols()[shipped], [TOOL])["format"]["tags"]
         assert call["begin"] + call["end"] == tp.protocols()[shipped].write_call("find", "{}")
     # The calls of one answer stand in one list or section.
     other = {**TOOL, "name": "seek"}
     for shipped in ("jamba", "deepseek_v31", "minimax_m1", "apertus"):
         protocol = tp.protocols()[shipped]
-        (section,) = protocol.structural_tag([TOOL, other])["format"]["tags"]
+        (section,) = structural_tag_of(protocol, [TOOL, other])["format"]["tags"]
         content = section["content"]
         assert content["type"] == "tags_with_separator"
         calls = [f'{call["begin"]}{{"q":"x"}}{call["end"]}' for call in content["tags"]]
@@ -219,6 +225,6 @@ def test_structural_tags_begin_and_end_as_calls_are_written() -> None:
         assert text == protocol.join_calls(written)
     for protocol_id in ("pythonic", "glm45_newline", "morph_xml"):
         with pytest.raises(BadOptions, match="structural tag"):
-            tp.protocols()[protocol_id].structural_tag([TOOL])
+            structural_tag_of(tp.protocols()[protocol_id], [TOOL])
     with pytest.raises(BadOptions, match="at least one tool"):
-        tp.protocols()["hermes"].structural_tag([])
+        structural_tag_of(tp.protocols()["hermes"], [])

@@ -10,10 +10,10 @@ from ...core.errors import BadOptions, UnreadableInput
 from ...core.files import replace_file
 from ...core.types import EXECUTABLE, ParseOptions
 from ...entry.parse import parse, parse_text
-from ...formats.base import Protocol
 from ...notebook.page import export_html
 from ...parser.attempt import example_spans, find_attempt, parameter_names
 from ...parser.derivation.answers import FIT, tools_of
+from ...parser.derivation.derive import from_chat_template
 from ...parser.laws.check_protocol import check_protocol
 from ...views import render_ansi, render_page
 from ...views.show import visible
@@ -110,7 +110,7 @@ def _parse(options: Any) -> int:
 )
 def _protocol(options: Any) -> int:
     """Derive a protocol and show how it reads an answer. Return 1 if a law is violated."""
-    protocol = Protocol.from_chat_template(_template(options.file), id=options.id)
+    protocol = from_chat_template(_template(options.file), id=options.id)
     derivation = protocol.derivation
     if derivation is None:
         raise AssertionError("a derived protocol has its derivation")

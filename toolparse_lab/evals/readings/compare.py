@@ -21,6 +21,7 @@ from ...entry.foreign.protocol import any_protocol
 from ...entry.parse import parse
 from ...formats.like import ProtocolLike
 from ...formats.registry import protocols as known_protocols
+from ...middleware.content_parts import parse_generated_text
 from ...views import render_result, style
 from ...views.html import badge, table_of, text_of
 from ...views.show import one_line, shorten
@@ -285,7 +286,7 @@ def _of_others(name: str, parser: Any, text: str, tools: tuple[ToolSpec, ...]) -
         if callable(parser):
             said = parser(text)
         else:
-            parts = any_protocol(parser).parse_generated_text(text, tools)
+            parts: list[Any] = parse_generated_text(any_protocol(parser), text, tools)
             said = [part for part in parts if not isinstance(part, str)]
         calls = outside_calls(said)
     except UnreadableInput as e:

@@ -19,9 +19,7 @@ PLACEHOLDERS = (
     *("type_rules", "examples", "form", "model_prompt"),
 )
 
-_FROM_TEMPLATES = (
-    "only protocols of Protocol.from_chat_template have it: ask in all others by another plan"
-)
+_FROM_TEMPLATES = "only protocols of from_chat_template have it: ask in all others by another plan"
 _SECTION = re.compile(r"\{\{#(\w+)\}\}\n?(.*?)\{\{/\1\}\}\n?", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 

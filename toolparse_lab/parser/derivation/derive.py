@@ -1,4 +1,4 @@
-"""`Protocol.from_chat_template`: render probes, fit a family, read other probes back."""
+"""`from_chat_template`: render probes, fit a family, read other probes back."""
 
 # How it works. A template renders two groups of conversations with calls of invented names. From
 # the first group each family of formats takes the constants that it would need (`families.py`);
@@ -66,7 +66,7 @@ def model_prompt_of(protocol: Protocol, tools: tuple[ToolSpec, ...]) -> str:
         raise BadOptions(
             "this protocol has no chat template to explain tools with",
             got=protocol.id,
-            expected="a protocol of Protocol.from_chat_template",
+            expected="a protocol of from_chat_template",
         )
     definitions = json.dumps([tool.to_openai() for tool in tools])
     return _prompt(source["template"], json.dumps(source["tokens"]), definitions)
@@ -160,7 +160,20 @@ class Proof:
 
 
 def from_chat_template(template: TemplateLike, id: str | None = None) -> Protocol:
-    """Return the protocol of a chat template. See `Protocol.from_chat_template`."""
+    """Return the protocol of a model's chat template, derived and verified.
+
+    The template is rendered in a process of its own, with limits of time and memory.
+    `protocol.derivation` says what was measured.
+
+    Args:
+        template: Jinja text, the dict of a tokenizer_config.json or chat_template.json, or the
+            path of such a file, of a .jinja file or of a model's folder.
+        id: of the protocol, else one that follows from the text.
+
+    Raises BadOptions for anything that is not a template, BadSpec for an id that cannot be one,
+    and UnreadableTemplate for a template that writes no calls, or calls that no protocol reads
+    back: it names the probe that differs.
+    """
     own_id = checked_id(id)
     source = ChatTemplate.of(template)
     protocol_id = own_id or "template-" + hashlib.sha256(source.text.encode()).hexdigest()[:8]

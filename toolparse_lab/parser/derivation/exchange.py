@@ -66,7 +66,17 @@ def _unsayable(protocol: Protocol, what: str) -> BadOptions:
 
 
 def structural_tag_of(protocol: Protocol, tools: Any) -> dict[str, Any]:
-    """Return the structural tag of a protocol. See `Protocol.structural_tag`."""
+    """Return the structural tag that keeps calls of `tools` to a format.
+
+    It is for xgrammar, vLLM and SGLang: text is free until a call begins, and its arguments
+    then follow the tool's schema.
+
+    Args:
+        tools: anything `ToolSpec.of` takes, at least one.
+
+    Raises BadOptions for no tools, and for formats whose values are neither JSON nor parameters
+    of Qwen's tags.
+    """
     specs = tool_specs(tools)
     if not specs:
         raise BadOptions(
@@ -126,7 +136,10 @@ def response_template_for(raw: str, tools: Any) -> dict[str, Any] | None:
 
 
 def response_template_of(protocol: Protocol) -> dict[str, Any]:
-    """Return the response template of a protocol. See `Protocol.to_response_template`."""
+    """Return a format as a `response_template` of transformers.
+
+    Raises BadOptions for formats that such a template cannot describe, such as Python calls.
+    """
     codec = _inner(protocol)
     calls: dict[str, Any] | None
     if isinstance(codec, ParameterCall):

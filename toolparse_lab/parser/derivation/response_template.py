@@ -292,7 +292,7 @@ def _fields(x: Any) -> Mapping[str, Any]:
             "there is no response template with calls here",
             got=got,
             expected="{fields: {tool_calls: …}}, or a tokenizer_config.json with response_template",
-            hint="many models have a chat template alone: Protocol.from_chat_template",
+            hint="many models have a chat template alone: from_chat_template",
         )
     return fields
 
@@ -317,7 +317,17 @@ def _of_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_response_template(template: Any, id: str | None = None) -> Protocol:
-    """See `Protocol.from_response_template`."""
+    """Return the protocol of a model's response template, derived and verified.
+
+    Args:
+        template: a `response_template` of transformers, the dict of a tokenizer_config.json
+            that has one (or the older `response_schema`), JSON text of one, or the path of such
+            a file or of a model's folder.
+        id: of the protocol, else one that follows from the template.
+
+    Raises BadOptions for anything else, BadSpec for an id that cannot be one, and
+    UnreadableTemplate for a template whose calls are of no known family.
+    """
     own_id = checked_id(id)
     source = ResponseTemplate.of(template)
     text = json.dumps(repr(source))

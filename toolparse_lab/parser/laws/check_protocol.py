@@ -26,6 +26,7 @@ from ...entry.parse import parse
 from ...formats.base import Protocol
 from ...formats.json.mix import HERMES
 from ...formats.like import ProtocolLike
+from ...middleware.content_parts import create_stream_parser, parse_generated_text
 from .check_stream import joined_parts
 from .checks import TEXT_LAWS, LawBroken, Trial, check_round_trip, check_splits, chunkings, try_text
 
@@ -250,7 +251,7 @@ class _Court:
 
     def _streamed(self, chunks: Iterable[str]) -> list[tuple[Any, ...]]:
         # A new parser each time, so that no state remains from the chunks before.
-        parser = self.subject.create_stream_parser(self.tools)
+        parser = create_stream_parser(self.subject, self.tools)
         parts = [part for chunk in chunks for part in parser.feed(chunk)]
         return joined_parts([*parts, *parser.close()])
 
@@ -269,7 +270,7 @@ class _Court:
         def without_blanks(parts: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
             return [part for part in parts if part[0] == "call" or part[1].strip()]
 
-        batch = joined_parts(self.subject.parse_generated_text(raw, self.tools))
+        batch = joined_parts(parse_generated_text(self.subject, raw, self.tools))
         got, expected = without_blanks(self._streamed([raw])), without_blanks(batch)
         if got != expected:
             raise LawBroken("stream agrees", f"the stream says {got}, the whole text {expected}")

@@ -139,4 +139,5 @@ class _Template:
 
 @lru_cache(maxsize=64)
 def _template_of(format_id: str) -> dict[str, Any]:
-    return protocol_of(format_id).to_response_template()
+    template: dict[str, Any] = hooks.call("response_template_of", protocol_of(format_id))
+    return template
