@@ -39,7 +39,12 @@ WRITTEN = (
     ROOT / "CHANGELOG.md",
     ROOT / "datasets" / "README.md",
 )
-PAGES = [page for page in (*WRITTEN, *sorted((ROOT / "docs").rglob("*.md"))) if page.exists()]
+# The page of an extension that was taken out is left out too.
+PAGES = [
+    page
+    for page in (*WRITTEN, *sorted((ROOT / "docs").rglob("*.md")))
+    if page.parent.name != "extensions" or (PACKAGE / "extensions" / page.stem).is_dir()
+]
 
 
 def id_of(path: Path) -> str:

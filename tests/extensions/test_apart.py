@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 import toolparse_lab
 from tests.core.test_layers import imports_of
+from tests.without_extension import without
 
 ROOT = Path(toolparse_lab.__file__).parent
 EXTENSIONS = ROOT / "extensions"
@@ -38,3 +45,37 @@ def test_no_extension_imports_another() -> None:
         if extension_of(line.target) not in (None, name)
     ]
     assert found == []
+
+
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+import toolparse_lab
+for module in pkgutil.walk_packages(toolparse_lab.__path__, "toolparse_lab."):
+    if module.name.rpartition(".")[2] == "__main__" or module.name in sys.argv[1:]:
+        continue
+    importlib.import_module(module.name)
+from toolparse_lab.cli.parser import build_parser
+build_parser()
+"""
+# Run inside vLLM and SGLang alone.
+GUESTS = ("toolparse_lab.extensions.serve.vllm", "toolparse_lab.extensions.serve.sglang")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "gone",
+    [NAMES, *(pytest.param((name,), marks=pytest.mark.exhaustive) for name in NAMES)],
+    ids=lambda names: names[0] if len(names) == 1 else "all",
+)
+def test_the_rest_stands_without(gone: Sequence[str], tmp_path: Path) -> None:
+    """`python -m tests.without_extension NAME` runs the tests of what is left as well."""
+    without(gone, ROOT.parent, tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", IMPORT_ALL, *GUESTS],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
