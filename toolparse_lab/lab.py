@@ -153,9 +153,9 @@ class Lab:
             protocols: ids or protocols; 'native' sends the tools as such, 'model' asks each model
                 in the format it writes by its training, see `protocol_for`.
             trials: how often each case is asked.
-            seed: of the order of questions. Each request is sent with seed + trial. None: without a
-                seed.
-            stream: ask for streams.
+            seed: base of the seeds and of the order. Each request is sent with seed + trial. None:
+                without a seed.
+            stream: stream the answers.
             runnable: functions by tool name, for arms with max_turns above 1.
             settings: the factors of `arms.FACTORS`, each a value or a list of levels, and sampling
                 parameters. A model's own `params` override them, and a parameter that a model does
@@ -188,14 +188,14 @@ class Lab:
         Ctrl-C stops cleanly and keeps everything recorded.
 
         Args:
+            despite_check: run native arms whose check has failed.
             limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds),
                 progress and more. See `runner.limits.RunLimits`.
             until: a rule that ends the run as soon as it is decided. `run.stopping` has its figures
                 and the share of calls saved; `retry` asks the rest.
 
         A provider's failures are recorded and shown; they do not raise. Raises BadOptions for an
-        unknown limit, and BadPlan for a native arm whose latest `check` failed, unless
-        `despite_check=True`.
+        unknown limit, and BadPlan for a native arm whose latest `check` failed.
         """
         return run_sync(self.arun(plan, despite_check=despite_check, until=until, **limits))
 

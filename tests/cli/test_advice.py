@@ -68,7 +68,7 @@ def test_causes_stand_at_the_end_and_no_table_is_empty(
     for status, kind, fix in (
         (401, "auth", "name its variable by `api_key_env` in [models.NAME]"),
         (404, "not_found", "`toolparse check --models mock` asks one question"),
-        (500, "server_error", "`toolparse retry` asks again"),
+        (500, "server_error", "`toolparse run --retry` asks again"),
     ):
         write_cases(f"status={status}")
         assert main(["run", "plan.toml"]) == 3
@@ -78,7 +78,7 @@ def test_causes_stand_at_the_end_and_no_table_is_empty(
         assert f"mock: 2 questions have no answer ({kind})" in err
         assert fix in err
         assert "tp." not in err
-        assert err.endswith("next: toolparse retry latest\n")
+        assert err.endswith("next: toolparse run --retry latest\n")
 
 
 def test_a_server_that_is_away_is_checked_by_one_question() -> None:
@@ -102,7 +102,7 @@ def test_the_baseline_of_a_plan_is_that_of_later_reports(
     project: MockOpenAI, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "plan.toml", "--quiet"]) == 0
-    for words in (["report"], ["report", "--protocol", "hermes"], ["retry", "--quiet"]):
+    for words in (["report"], ["report", "--protocol", "hermes"], ["run", "--retry", "--quiet"]):
         capsys.readouterr()
         assert main(words) == 0
         assert ("Δ hermes" in capsys.readouterr().out) is ("--protocol" not in words)
@@ -116,14 +116,14 @@ def test_retry_says_once_what_it_does(
     write_cases(ASK_GOOD, "status=500")
     assert main(["run", "plan.toml", "--quiet"]) == 3
     capsys.readouterr()
-    assert main(["retry"]) == 3
+    assert main(["run", "--retry"]) == 3
     err = capsys.readouterr().err
     assert ": 2 of 4 answers are missing and asked for" in err
     assert err.count("Run ") == 1
     write_cases(ASK_GOOD)
     assert main(["run", "plan.toml", "--quiet"]) == 0
     capsys.readouterr()
-    assert main(["retry"]) == 0
+    assert main(["run", "--retry"]) == 0
     err = capsys.readouterr().err
     assert "lacks no answer, so nothing is asked" in err
     assert err.count("Run ") == 1
@@ -200,7 +200,7 @@ def test_a_trial_in_the_place_of_a_run_is_known(
         ("run plan.toml --recording no/r.jsonl", "mkdir -p no"),
         ("run plan.toml --replay no.jsonl", "no.jsonl: No such file or directory"),
         ("run plan.toml --columns qestion=input", "--columns 'question=input'"),
-        ("view --case other", "`toolparse score` lists the trials"),
+        ("view --case other", "`toolparse report --score` lists the trials"),
         ("view --code none-such", "leave a filter out"),
         ("view 0000", "`toolparse list`"),
         ("report --baseline other", "name one of these"),

@@ -141,13 +141,13 @@ def test_a_missing_model_package_is_named(
     def missing() -> Any:
         raise SetupError(
             "the embedded model is not installed",
-            hint="toolparse setup-local",
+            hint="toolparse demo --install-only",
             code="missing-model-package",
         )
 
     monkeypatch.setattr(demo, "local_model_path", missing)
     assert main(["demo", "--out", str(tmp_path)]) == 2
-    assert "toolparse setup-local" in capsys.readouterr().err
+    assert "toolparse demo --install-only" in capsys.readouterr().err
 
 
 def test_a_full_disk_leaves_with_3(
@@ -221,7 +221,10 @@ def commands() -> dict[str, argparse.ArgumentParser]:
 
 
 def test_every_command_of_the_contract_is_there() -> None:
-    wanted = "run retry ingest reparse score report compare diff view list validate setup-local parse config"
+    wanted = (
+        "parse test ingest list view open run report compare reparse check export init validate "
+        "config demo"
+    )
     assert set(wanted.split()) <= commands().keys()
 
 

@@ -15,7 +15,8 @@ from toolparse_lab.runner.local.setup import local_model_ready
 from toolparse_lab.runner.store.recording import import_recording
 
 live = pytest.mark.skipif(
-    not local_model_ready(), reason="the embedded model is not installed: toolparse setup-local"
+    not local_model_ready(),
+    reason="the embedded model is not installed: toolparse demo --install-only",
 )
 
 

@@ -56,22 +56,22 @@ LACKING = (
     "view latest",
     "view --html page.html",
     "open",
-    "score",
+    "report --score",
     "blame",
     "endpoints",
     "tokens",
     "export --as sft --out rows.jsonl",
     "run --cases cases.jsonl --models a/b --protocols hermes --dry-run",
-    "retry",
+    "run --retry",
     "check --models a/b",
     "report",
     "report trials.parquet",
     "report --out page.html",
     "compare latest a b",
-    "diff",
+    "compare",
     "power",
     "noise --out noise.md",
-    "ladder",
+    "report --ladder",
     "reparse",
     "reparse trials.parquet",
     "ablation --shipped",
@@ -82,8 +82,8 @@ LACKING = (
     "demo",
     "record --out r.jsonl",
 )
-# They need no extra: a template is derived, and packages are installed, by the base alone.
-APART = {"protocol", "setup-local"}
+# It needs no extra: a template is derived by the base alone.
+APART = {"protocol"}
 
 
 def test_without_extras_a_verb_works_or_names_what_to_install(tmp_path: Path) -> None:

@@ -385,17 +385,23 @@ def test_a_dead_provider_is_incomplete_and_retry_goes_on(
         write_endpoint(project, mock.url)
         # Another address is another question, so the run that failed asks where it asked then, and
         # says so.
-        assert main(["retry", "--quiet", "--json"]) == 3
+        assert main(["run", "--retry", "--quiet", "--json"]) == 3
         assert "mock is configured otherwise" in capsys.readouterr().err
         live = out_of(capsys, [*ASK, "--max-calls", "2"], code=3)
         assert live["summary"]["done"] == 2
-        healed = out_of(capsys, ["retry", "latest", "--quiet"])
+        healed = out_of(capsys, ["run", "--retry", "latest", "--quiet"])
         assert (healed["summary"]["cached"], healed["summary"]["done"]) == (2, 4)
         assert mock.calls == 6
         assert {h["authorization"] for h in mock.headers} == {"Bearer planted-0123456789"}
         # The run that reached its limit lacks nothing either, since its answers are there now.
-        assert out_of(capsys, ["retry", live["run_id"], "--quiet"])["run_id"] == live["run_id"]
-        assert out_of(capsys, ["retry", healed["run_id"], "--quiet"])["run_id"] == healed["run_id"]
+        assert (
+            out_of(capsys, ["run", "--retry", live["run_id"], "--quiet"])["run_id"]
+            == live["run_id"]
+        )
+        assert (
+            out_of(capsys, ["run", "--retry", healed["run_id"], "--quiet"])["run_id"]
+            == healed["run_id"]
+        )
     rows = out_of(capsys, ["list"])
     assert [r["status"] for r in rows] == ["complete", "complete", "incomplete", "incomplete"]
     for file in project.iterdir():
@@ -431,7 +437,7 @@ def test_ctrl_c_leaves_with_130_and_says_how_to_go_on(project: Path) -> None:
         out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err
     assert out == ""
-    assert "toolparse retry" in err
+    assert "toolparse run --retry" in err
     assert "Traceback" not in err
     with tp.Lab(project / "runs.db") as lab:
         assert lab.runs()[0].status == "interrupted"
@@ -458,16 +464,18 @@ def test_runs_protocols_and_models_are_listed(
 
 
 def test_every_trial_is_scored(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = out_of(capsys, ["score"])
+    rows = out_of(capsys, ["report", "--score"])
     assert len(rows) == 12
-    failed = out_of(capsys, ["score", "latest", "--failed"])
+    failed = out_of(capsys, ["report", "--score", "--failed"])
     assert failed == [r for r in rows if r["score_success"] is False]
     outcome = failed[0]["outcome"]
-    assert {r["outcome"] for r in out_of(capsys, ["score", "--outcome", outcome])} == {outcome}
-    assert main(["score", "--out", "trials.parquet", "--policy", "none"]) == 0
+    assert {r["outcome"] for r in out_of(capsys, ["report", "--score", "--outcome", outcome])} == {
+        outcome
+    }
+    assert main(["report", "--score", "--out", "trials.parquet", "--policy", "none"]) == 0
     assert f"{len(rows)}" not in capsys.readouterr().err
     assert (recorded / "trials.parquet").stat().st_size > 0
-    assert main(["score", "--out", "trials.doc"]) == 2
+    assert main(["report", "--score", "--out", "trials.doc"]) == 2
 
 
 def test_a_run_is_reported_and_gated_again(
@@ -517,7 +525,7 @@ def test_power_is_told_of_every_pair_or_of_two_names(
         ("power latest hermes nobody", "no such two arms"),
         ("power --drop 3", "drop is a share"),
         ("noise nothing", "no run of this id"),
-        ("ladder --out ladder.pdf", "not written as this kind of file"),
+        ("report --ladder --out ladder.pdf", "not written as this kind of file"),
         ("noise --out gone/noise.md", "no such folder"),
     ],
 )
@@ -549,7 +557,7 @@ def test_noise_is_told_of_one_run_or_of_several(
 
 def test_a_ladder_is_told_and_written(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = ["ladder.html", "ladder.md", "ladder.csv", "ladder.parquet"]
-    assert main(["ladder", *(word for file in files for word in ("--out", file))]) == 0
+    assert main(["report", "--ladder", *(word for file in files for word in ("--out", file))]) == 0
     lines = capsys.readouterr().out.splitlines()
     with tp.Lab("runs.db") as lab:
         ladder = lab.open().ladder()
@@ -558,7 +566,7 @@ def test_a_ladder_is_told_and_written(recorded: Path, capsys: pytest.CaptureFixt
     assert len(pd.read_csv("ladder.csv")) == len(lines) == 7
     page, marked = (Path(file).read_text("utf-8") for file in files[:2])
     assert page.count("<li>") == marked.count("\n- ") == 7
-    assert out_of(capsys, ["ladder"])["rows"][0]["layer"] == "repair"
+    assert out_of(capsys, ["report", "--ladder"])["rows"][0]["layer"] == "repair"
 
 
 def test_arms_and_runs_are_compared(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -569,10 +577,10 @@ def test_arms_and_runs_are_compared(recorded: Path, capsys: pytest.CaptureFixtur
     assert (recorded / "c.html").read_text("utf-8").startswith("<!")
     assert main(["run", "plan.toml", "--replay", str(RECORDING), "--quiet"]) == 0
     capsys.readouterr()
-    same = out_of(capsys, ["diff", "latest~1", "latest", "--fail-on-regression"])
+    same = out_of(capsys, ["compare", "latest~1", "latest", "--fail-on-regression"])
     assert same["regression"]["ok"] is True
     assert same["flips"] == []
-    assert main(["diff"]) == 0
+    assert main(["compare"]) == 0
     assert "nothing changed" in capsys.readouterr().out
 
 
@@ -597,10 +605,10 @@ def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[st
 
     good = run_of("good", '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>')
     bad = run_of("bad", '<tool_call>{"name": "f", "arguments": {"a": 2}}</tool_call>')
-    assert main(["diff", good, bad, "--fail-on-regression"]) == 1
+    assert main(["compare", good, bad, "--fail-on-regression"]) == 1
     assert "worse: success fell from 1 to 0" in capsys.readouterr().out
-    assert main(["diff", good, bad]) == 0
-    assert main(["diff", bad, good, "--fail-on-regression"]) == 0
+    assert main(["compare", good, bad]) == 0
+    assert main(["compare", bad, good, "--fail-on-regression"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -609,8 +617,8 @@ def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[st
         ["report", "--fail-under", "0"],
         ["report", "--fail-under", "0.99"],
         ["compare", "latest", "hermes", "morph_xml", "--fail-on-regression"],
-        ["diff", "latest~1", "latest", "--fail-on-regression"],
-        ["diff", "latest", "latest~1", "--fail-on-regression"],
+        ["compare", "latest~1", "latest", "--fail-on-regression"],
+        ["compare", "latest", "latest~1", "--fail-on-regression"],
     ],
 )
 def test_no_gate_holds_over_a_run_that_is_not_whole(
@@ -666,7 +674,7 @@ def test_one_trial_is_shown(recorded: Path, capsys: pytest.CaptureFixture[str]) 
 def test_a_store_that_is_not_there_is_not_made(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for command in (["list"], ["view"], ["report"], ["retry"], ["diff"]):
+    for command in (["list"], ["view"], ["report"], ["run", "--retry"], ["compare"]):
         assert main(command) == 2
         assert "there is no store here" in capsys.readouterr().err
     assert not (project / "runs.db").exists()
@@ -698,11 +706,11 @@ def test_a_file_of_trials_is_reported_by_policy(
 @pytest.mark.parametrize(
     "command",
     [
-        ["score", "--out", "none/t.parquet"],
+        ["report", "--score", "--out", "none/t.parquet"],
         ["report", "--out", "none/r.html"],
         ["compare", "latest", "hermes", "morph_xml", "--out", "none/c.html"],
-        ["diff", "latest", "latest", "--out", "none/c.html"],
-        ["retry", "--out", "none/r.html"],
+        ["compare", "latest", "latest", "--out", "none/c.html"],
+        ["run", "--retry", "--out", "none/r.html"],
     ],
 )
 def test_a_folder_that_is_not_there_is_found_first(
@@ -754,8 +762,8 @@ def test_outputs_from_elsewhere_become_a_run(
     assert main(INGEST) == 2
     assert "line 3" in capsys.readouterr().err
     assert out_of(capsys, [*INGEST, "--skip-bad"])["skipped"][0]["count"] == 1
-    assert main(["retry"]) == 0
-    assert main(["retry", "--fresh"]) == 2
+    assert main(["run", "--retry"]) == 0
+    assert main(["run", "--retry", "--fresh"]) == 2
     assert "from elsewhere" in capsys.readouterr().err
     assert main(["ingest", "none.jsonl"]) == 2
 
@@ -845,7 +853,7 @@ def test_recorded_answers_are_read_again(
         key = row["parse_protocol"], row["policy"]
         totals[key] = totals.get(key, 0) + row["n"]
     assert totals == {(p, policy): 12 for p in ("hermes", "auto") for policy in ("none", "safe")}
-    assert main(["score", "--out", "trials.parquet"]) == 0
+    assert main(["report", "--score", "--out", "trials.parquet"]) == 0
     capsys.readouterr()
     assert out_of(capsys, ["reparse", "--shard", "1/2", "--engine", "serial"])["shard"] == "1/2"
     assert out_of(capsys, ["reparse", "--shard", "1/2", "--engine", "serial"])["read"] == 0
@@ -964,7 +972,8 @@ def test_the_pipeline_of_the_page(
         )
         assert mock.calls == calls + 6
         assert (
-            main(["diff", "latest~1", "latest", "--fail-on-regression", "--out", "diff.html"]) == 0
+            main(["compare", "latest~1", "latest", "--fail-on-regression", "--out", "diff.html"])
+            == 0
         )
     assert (project / "diff.html").stat().st_size > 0
     capsys.readouterr()

@@ -30,7 +30,7 @@ HOSTILE = ("<script", "onerror=", "http://", "javascript:")
 
 def _marked(path: Path) -> Any:
     missing = not local_model_ready()
-    reason = "the embedded model is not installed: toolparse setup-local"
+    reason = "the embedded model is not installed: toolparse demo --install-only"
     marks = (
         [pytest.mark.local_model, pytest.mark.skipif(missing, reason=reason)]
         if path.name in ASKS_LIVE

@@ -210,7 +210,8 @@ def test_an_echo_of_the_result_is_no_answer() -> None:
 
 @pytest.mark.local_model
 @pytest.mark.skipif(
-    not local_model_ready(), reason="the embedded model is not installed: toolparse setup-local"
+    not local_model_ready(),
+    reason="the embedded model is not installed: toolparse demo --install-only",
 )
 @pytest.mark.parametrize(
     "settings", [{"decoding": "grammar"}, {"tool_choice": "required"}], ids=str

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ..core.values.printable import counted
 from ..evals.cases.collection import Cases
 from ..evals.cases.loading import example_cases, example_conversations, example_recording
 from ..evals.scoring.trial import Trial
@@ -21,6 +22,8 @@ from ..experiments.run import Run
 from ..lab import Lab
 from ..runner.exchange.types import Model
 from ..runner.local.setup import local_model_path
+from ..runner.loop import run_sync
+from ..runner.pool import run_requests
 from ..runner.store.recording import export_recording
 from ..views import render_ansi
 from .console import say
@@ -31,6 +34,7 @@ PROTOCOLS = ("hermes", "morph_xml")
 CASES = 10
 MAX_TOKENS = 128
 BUDGET = 150.0
+_SHARE = 0.8  # of the time that is left is planned, because answers differ in length
 NOTEBOOK = "01_quickstart.ipynb"
 
 
@@ -60,10 +64,14 @@ def run_demo(
 ) -> Run:
     """Run the demo into a folder and report the outcome.
 
-    out: the folder, made where it is not there. budget: seconds for the model; over it the run
-    stops and the tables state their n. fresh: ask again what an earlier demo recorded. color: None
-    asks the terminal. say: takes each piece of output. Raises SetupError if the embedded model is
-    missing.
+    Args:
+        out: where store, report and notebook go. It is made if it is not there.
+        budget: time for the model. In seconds; a slow machine is asked fewer cases.
+        fresh: ask again what an earlier demo recorded.
+        color: None asks the terminal.
+        say: takes each piece of output.
+
+    Raises SetupError if the embedded model is missing.
     """
     started = time.monotonic()
     # Asked first, so that a missing model leaves no folder.
@@ -73,9 +81,16 @@ def run_demo(
     color = sys.stdout.isatty() if color is None else color
     # Its own store, so that a second demo finds its answers and asks nothing.
     with Lab(folder / "runs.db") as lab:
-        plan = demo_plan(lab)
+        cases = fitting_cases(lab, budget, fresh=fresh)
+        if cases < CASES:
+            say(
+                f"In {budget:g} s this machine can be asked {counted(cases, 'case')} of {CASES}; "
+                "`--budget` gives it more time.\n"
+            )
+        plan = demo_plan(lab, cases)
         say(f"{plan}\n")
-        run = lab.run(plan, deadline=budget, fresh=fresh)
+        left = max(1.0, budget - (time.monotonic() - started))
+        run = lab.run(plan, deadline=left, fresh=fresh)
         say(str(run))
         if run.summary is not None and run.summary.calls == 0 and run.summary.cached:
             say(
@@ -101,6 +116,29 @@ def run_demo(
             say(all_cases_text())
         say(f"next: {next_command(folder)}")
     return run
+
+
+def fitting_cases(lab: Lab, seconds: float, *, fresh: bool = False) -> int:
+    """Return how many cases of the demo can be asked in so many seconds.
+
+    The first case is asked, outside of any run, to see how fast this machine is.
+    """
+    started = time.monotonic()
+    first, whole = demo_plan(lab, 1), demo_plan(lab)
+    run_sync(run_requests(first.requests, lab.store, fresh=fresh, deadline=seconds, progress=False))
+    answers = [lab.store.get(item.key) for item in first.items]
+    times = [answer.latency for answer in answers if answer is not None and answer.latency]
+    left = _SHARE * (seconds - (time.monotonic() - started))
+    each = sum(times) / len(times) if times else 0.0
+    cases = 0
+    for case in whole.cases:
+        keys = [item.key for item in whole.items if item.case_id == case.id]
+        answered = 0 if fresh else sum(lab.store.get(key) is not None for key in keys)
+        left -= each * (len(keys) - answered)
+        if left < 0:
+            break
+        cases += 1
+    return max(cases, 1)
 
 
 def left_out(run: Run, budget: float) -> list[str]:
@@ -138,7 +176,7 @@ def all_cases_text() -> str:
         f"{cell['arm']} {100 * cell['success']:.0f} %" for cell in frame.to_dict("records")
     )
     return (
-        f"The demo asks {CASES} of the easiest cases. Of all {len(cases)} shipped cases the same "
+        f"The demo asks some of the easiest cases. Of all {len(cases)} shipped cases the same "
         f"model, as recorded, gets: {rates}."
     )
 

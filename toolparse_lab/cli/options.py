@@ -127,7 +127,7 @@ def _option_of(parameter: Parameter, usage: str, helps: Mapping[str, str]) -> Op
             word = next((word for part, word in _WORDS if re.search(part, annotation)), None)
             usage = f"{usage} {word or name.rpartition('_')[2].upper()}"
     help = helps.get(name) or parameter.help
-    if parameter.default not in (None, False) and "default: " not in help:
+    if parameter.default is not None and parameter.default is not False and "default: " not in help:
         help = f"{help} (default: {parameter.default})"
     # A switch that is not given is left to the function, too.
     return Option(usage, help, default=None, **more)
@@ -238,10 +238,8 @@ KEY_ENV = Option(
     "--key-env NAME",
     "environment variable with the key that callers must send; needed off loopback",
 )
-LIMIT_OPTIONS = (
-    Option("--max-cost USD", "stop before more is spent"),
-    Option("--max-calls N", "stop before more calls are made"),
-    Option("--deadline SECONDS", "stop after this time"),
+LIMIT_OPTIONS = options_of(
+    "runner.limits.RunLimits", "--max-cost USD", "--max-calls", "--deadline SECONDS"
 )
 
 
@@ -353,6 +351,17 @@ def need(extra: str, *modules: str) -> None:
             f"this command needs {', '.join(missing)}",
             hint=f"in a checkout: pip install '.[{extra}]'",
         )
+
+
+def refuse(options: Any, names: str, with_: str) -> None:
+    """Raise BadOptions if one of these options was given, which do not go with another one."""
+    flags = [
+        f"--{name.replace('_', '-')}"
+        for name in names.split()
+        if getattr(options, name) not in (None, False, [])
+    ]
+    if flags:
+        raise BadOptions(f"these options do not go with {with_}", got=", ".join(flags))
 
 
 def check_folder(file: str | None) -> None:

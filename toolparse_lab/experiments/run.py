@@ -504,8 +504,12 @@ class Run:
         See `evals.reports.figures.report.Report`. The answers of one conversation of a log are one
         cluster.
 
-        by: columns, by default those of `columns_by`. matchers: the comparison of values with those
-        of the targets, where equality is too strict. options: other arguments of `Report`.
+        Args:
+            by: columns of the report (default: model and protocol). See `columns_by`.
+            baseline: the protocol, arm or model to compare with.
+            matchers: the comparison of values with those of the targets, where equality is too
+                strict.
+            options: other arguments of `Report`.
         """
         from ..evals.frames.recorded import trials_frame  # pandas is slow to import
         from ..evals.reports.figures.report import Report  # as above
@@ -596,11 +600,13 @@ class Run:
     ) -> ArmComparison:
         """Return the comparison of two arms, models or protocols, paired on cases.
 
-        within: the columns to compare within. cluster: a column such as conversation_id, whose
-        groups, not cases, are then the unit of interval and p. pairs: how many pairs this one may
-        have been picked from, which interval and p allow for: all pairs of the run by default, 1
-        for a pair that was chosen before the run. Raises BadOptions for an arm or a column that the
-        run has not.
+        Args:
+            within: columns to hold fixed.
+            cluster: what intervals go by, such as conversation_id (default: the case).
+            pairs: how many pairs this one was picked from (default: all of the run; 1 where it was
+                chosen before the run). Interval and p allow for them.
+
+        Raises BadOptions for an arm or a column that the run has not.
         """
         report = self.report(policy=policy, cluster=cluster)
         return report.compare(a, b, within=within, pairs=pairs)

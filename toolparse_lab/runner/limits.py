@@ -17,12 +17,17 @@ Complete: TypeAlias = Callable[[Request], Awaitable[Completion]]
 class RunLimits(TypedDict, total=False):
     """Limits and options of one run.
 
-    max_cost: US dollars. Calls in flight are reserved. max_calls: retries included. deadline:
-    seconds. fresh: ask again although an answer is recorded. max_age: ask again where the recorded
-    answer is older, in seconds. progress: None shows a bar where someone can see it. on_event:
-    takes each event. backoff: seconds before the first retry, doubled each time.
-    give_up_after: failures in a row after which a model is asked no more, None for never.
-    complete: is called in place of litellm.
+    Args:
+        max_cost: stop before more is spent. In US dollars; calls in flight are reserved.
+        max_calls: stop before more calls are made. Retries count.
+        deadline: stop after this time. In seconds.
+        fresh: ask again what is recorded already.
+        max_age: ask again where the recorded answer is older, in seconds.
+        progress: None shows a bar where someone can see it.
+        on_event: takes each event.
+        backoff: seconds before the first retry, doubled each time.
+        give_up_after: failures in a row after which a model is asked no more, None for never.
+        complete: is called in place of litellm.
     """
 
     max_cost: float | None

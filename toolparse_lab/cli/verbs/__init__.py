@@ -34,13 +34,11 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "training",
             "show the tokens of an answer, or test if their probabilities tell right from wrong",
         ),
-        "score": ("recorded", "score every trial of a run"),
         "blame": ("asking", "say which layer broke an answer, by its record or by asking again"),
         "reader": ("readers", "fetch the parsers of a release of vLLM, SGLang or transformers"),
     },
     "ask models and compare": {
         "run": ("asking", "ask models, and report how well they call tools"),
-        "retry": ("asking", "ask the open questions of a run, failures included"),
         "check": (
             "asking",
             "ask one canary per model and protocol: does the server keep the text and offer tools",
@@ -49,8 +47,10 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "reports",
             "summarise a run: success with intervals, and the causes of failures",
         ),
-        "compare": ("reports", "compare two arms, protocols or models of a run, paired on cases"),
-        "diff": ("reports", "compare two runs, paired on cases"),
+        "compare": (
+            "reports",
+            "compare two runs, or two arms, protocols or models of one, paired on cases",
+        ),
         "endpoints": (
             "reports",
             "compare endpoints of one model with one of them: worse, better, same or cannot tell",
@@ -60,10 +60,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "show the smallest drop that the cases of a run can detect, and the cases a drop needs",
         ),
         "noise": ("reports", "show how far two runs of the same arm differ by chance"),
-        "ladder": (
-            "reports",
-            "show the gain per layer: prompt, decoding, repair, coercion",
-        ),
         "reparse": (
             "recorded",
             "parse recorded answers with other protocols or policies, without a model",
@@ -95,9 +91,8 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "serve-local": ("models", "offer the embedded model as an OpenAI-compatible endpoint"),
     },
     "try it on the embedded model": {
-        "demo": ("models", "run the main job on the embedded model"),
+        "demo": ("models", "run the main job on the embedded model, which it installs"),
         "record": ("models", "record the embedded model over the shipped cases"),
-        "setup-local": ("models", "install the embedded model's packages (about 130 MB)"),
     },
 }
 

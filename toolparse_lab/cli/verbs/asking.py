@@ -1,4 +1,4 @@
-"""Ask models: run, retry and check; limits, endings and exit codes."""
+"""Ask models: run and check; limits, endings and exit codes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from ..options import (
     RUN,
     STORE,
     Option,
+    given,
     open_lab,
+    options_of,
+    refuse,
     settings_of,
     verb,
     with_credentials,
@@ -55,6 +58,10 @@ if TYPE_CHECKING:
 _MOST_NAMES = 5
 _MOST_LETTERS = 240  # of a provider's own message: `toolparse view` shows the rest
 _PLAN_FILE = "plan.toml"
+_OF_PLANS = (
+    "plan cases columns skip_bad where sample models protocols trials seed stream levels replay "
+    "dry_run"
+)
 # What has a flag and a key of its own, and so cannot be a level of `--set`.
 _OWN_FLAGS = ("cases", "models", "protocols", "trials", "seed", "stream", "sample", *LIMITS)
 
@@ -74,8 +81,8 @@ CASES = (
 ASKING = (
     STORE,
     *LIMIT_OPTIONS,
-    Option("--fresh", "ask again what is recorded already"),
-    Option("--despite-check", "run native arms whose check has failed"),
+    *options_of("runner.limits.RunLimits", "--fresh"),
+    *options_of("lab.Lab.run", "--despite-check"),
     Option("--quiet", "no plan and no progress"),
     POLICY,
     *REPORT,
@@ -92,14 +99,17 @@ ASKING = (
     *CASES,
     Option("--models A,B", "configured models, or litellm model strings"),
     Option("--protocols A,B", "prompt protocols, such as hermes,morph_xml"),
-    Option("--trials N", "how often each case is asked (default: 1)"),
-    Option("--seed N", "base of the seeds and of the order (default: 0)"),
-    Option("--stream", "stream the answers", default=None),
+    *options_of("lab.Lab.plan", "--trials", "--seed", "--stream"),
     Option(
         "--set NAME=VALUE ...",
         "a factor (several values, with commas, are its levels) or a sampling parameter; may "
         "be repeated",
         dest="levels",
+    ),
+    Option(
+        "--retry [RUN]",
+        "no plan: ask the open questions of a recorded run, failures included (default: latest)",
+        const="latest",
     ),
     Option("--replay FILE", "answer from a recording alone: no model is called"),
     Option("--dry-run", "show the plan with its calls and cost, and ask nothing"),
@@ -110,11 +120,15 @@ ASKING = (
         "hermes,morph_xml --max-cost 5",
         "toolparse run --cases cases.jsonl --models qwen --protocols hermes --set few_shot=0,2 "
         "--set max_tokens=512",
+        "toolparse run --retry latest --max-calls 100",
     ),
 )
 def _run(options: Any) -> int:
     """Plan, run every check that costs nothing, ask, and report."""
     settings = settings_of(options)
+    if options.retry is not None:
+        refuse(options, _OF_PLANS, "--retry, which takes the plan of the run")
+        return _retry(options, settings)
     plan_file = read_plan_file(options.plan, settings) if options.plan else PlanFile()
     with open_lab(settings, must_be=False) as lab:
         if options.replay:
@@ -233,11 +247,9 @@ def _put_plan(plan: Plan, options: Any) -> None:
     put_json({**counts, **tokens, "cost": plan.cost, **members})
 
 
-@verb("retry", CONFIG, RUN, *ASKING, examples=("toolparse retry latest --max-calls 100",))
-def _retry(options: Any) -> int:
-    settings = settings_of(options)
+def _retry(options: Any, settings: Settings) -> int:
     with open_lab(settings) as lab:
-        before = lab.open(options.run)
+        before = lab.open(options.retry)
         opened = with_credentials(lab, before, settings)
         wanted = _ReportRequest(
             options.baseline or recorded_baseline(before, options),
@@ -314,7 +326,7 @@ def _blame(options: Any) -> int:
     CONFIG,
     Option("--models A,B", "configured models (default: all), or model strings"),
     Option("--protocols A,B", "prompt protocols (default: native,hermes)"),
-    Option("--stream", "ask for a stream, as a plan may"),
+    *options_of("lab.Lab.check", "--stream"),
     STORE,
     JSON,
     examples=("toolparse check --models qwen,small --protocols native,hermes",),
@@ -329,7 +341,7 @@ def _check(options: Any) -> int:
         )
     # The answers are recorded: `toolparse run` refuses native arms whose check has failed.
     with open_lab(settings, must_be=False) as lab:
-        check = lab.check(models, options.protocols or ["native", "hermes"], stream=options.stream)
+        check = lab.check(**{**given(options, "lab.Lab.check"), "models": models})
     put_told(options.json, records(check.frame()), check)
     if check.failed:
         return 1
@@ -345,8 +357,8 @@ def limits_of(options: Any, plan_file: PlanFile, settings: Settings) -> dict[str
     return {
         **limits,
         **of_plan,
-        "fresh": options.fresh,
-        "despite_check": options.despite_check,
+        "fresh": bool(options.fresh),
+        "despite_check": bool(options.despite_check),
         "progress": False if options.quiet else None,
     }
 
@@ -426,7 +438,7 @@ def _ask_and_report(lab: Lab, ask: Callable[[], Run], options: Any, wanted: _Rep
                 stopped = lab.store.run(run_id)
                 say(
                     f"\nrun {run_id}: {stopped.done} of {stopped.items} answers are recorded; "
-                    "`toolparse retry` goes on"
+                    "`toolparse run --retry` goes on"
                 )
         raise
     say(str(run))
@@ -470,7 +482,7 @@ def _say_ending(run: Run, report: Report, options: Any) -> None:
     any_failed = bool((report.frame["success"] < 1).any())
     if not (run.missing or any_failed) or options.quiet or options.json:
         return
-    words = ["toolparse", "retry" if run.missing else "view", "latest"]
+    words = ["toolparse", *(("run", "--retry") if run.missing else ("view",)), "latest"]
     # A flag applies to one command; what a file or a variable says applies to the next one, too.
     for flag in ("store", "config"):
         if getattr(options, flag):
@@ -500,7 +512,7 @@ def fix_of(model: str, kind: str) -> str:
     """Return what to do about a failure of a provider, as commands say it."""
     hint = PROVIDER_HINTS.get(kind)
     if hint is None:
-        return "`toolparse retry` asks again; `toolparse view` shows the whole message"
+        return "`toolparse run --retry` asks again; `toolparse view` shows the whole message"
     if kind in ("connection", "not_found"):
         return (
             f"{as_flags(hint)}; `toolparse check --models {shlex.quote(model)}` asks one question"

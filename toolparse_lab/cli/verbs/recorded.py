@@ -29,7 +29,6 @@ from ..console import (
     put_told,
     read_text,
     read_tools,
-    records,
     say,
     table,
     terminal_width,
@@ -39,12 +38,10 @@ from ..options import (
     CONFIG,
     JSON,
     POLICY,
-    READER,
     RUN,
     RUN_HELP,
     STORE,
     Option,
-    check_folder,
     color,
     given,
     lab_to_write,
@@ -226,7 +223,7 @@ def _list(options: Any) -> int:
 _PATIENCE = 0.5  # seconds
 _LONGEST_LINE = 160  # characters of an answer that is followed
 _TRIAL_ID = re.compile(r"[0-9a-f]{4,}")
-_LISTED = "`toolparse score` lists the trials with their cases, models and arms"
+_LISTED = "`toolparse report --score` lists the trials with their cases, models and arms"
 
 
 @verb(
@@ -532,59 +529,6 @@ def _is_store(name: str) -> bool:
     with suppress(OSError, ValueError), Path(name).open("rb") as file:
         return file.read(len(_STORE)) == _STORE
     return False
-
-
-_COLUMNS = (
-    "trial_id",
-    "case_id",
-    "model",
-    "arm",
-    "parse_protocol",
-    "trial",
-    "outcome",
-    "sub_code",
-    "score_success",
-)
-
-
-@verb(
-    "score",
-    CONFIG,
-    RUN,
-    STORE,
-    *READER,
-    Option("--failed", "only trials that failed, as run.failures() has them"),
-    Option("--outcome NAME", "only trials of this outcome"),
-    Option("--out FILE", "write the whole trials frame: .parquet or .csv"),
-    JSON,
-    examples=(
-        "toolparse score latest --outcome wrong_call",
-        "toolparse score latest --out trials.parquet",
-    ),
-)
-def _score(options: Any) -> int:
-    settings = settings_of(options)
-    check_folder(options.out)
-    with open_lab(settings) as lab:
-        frame = lab.open(options.run).frame(
-            protocol=options.protocol, policies=(settings["policy"],)
-        )
-    # pandas is loaded by now: the frame is one.
-    from ...evals.frames.files import write_frame  # pandas: an extra
-    from ...evals.frames.recorded import failed_rows  # pandas: an extra
-
-    if options.failed:
-        frame = frame[failed_rows(frame)]
-    # A trial without an answer has no outcome, and so not this one.
-    if options.outcome:
-        frame = frame[frame["outcome"].astype("string").eq(options.outcome).fillna(False)]
-    # The file has every column of the frame, the terminal a few of them.
-    if options.out:
-        write_frame(frame.reset_index(drop=True), options.out)
-    head = [column for column in _COLUMNS if column in frame]
-    rows = [list(row.values()) for row in records(frame[head])]
-    put_table(head, rows, options.json, width=terminal_width())
-    return 0
 
 
 @verb(

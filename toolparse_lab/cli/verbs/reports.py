@@ -1,4 +1,4 @@
-"""Reports of recorded answers: figures, comparisons, gates and the ablation."""
+"""Reports of recorded answers: figures, comparisons and gates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.errors import BadOptions
 from ...runner.exchange.summary import LIMITS
-from ..console import put, put_json, put_told, records, report_width, say
+from ..console import (
+    put,
+    put_json,
+    put_table,
+    put_told,
+    records,
+    report_width,
+    say,
+    terminal_width,
+)
 from ..options import (
     CONFIG,
     JSON,
@@ -23,8 +32,11 @@ from ..options import (
     Option,
     check_folder,
     check_kinds,
+    given,
     need_lab,
     open_lab,
+    options_of,
+    refuse,
     settings_of,
     verb,
     with_credentials,
@@ -40,9 +52,8 @@ if TYPE_CHECKING:
     from ...runner.settings import Settings
 
 REPORT = (
-    Option("--by A,B", "columns of the report (default: model and protocol)"),
-    Option("--baseline NAME", "the protocol, arm or model to compare with"),
-    Option("--cluster COLUMN", "what intervals go by, such as conversation_id (default: the case)"),
+    *options_of("experiments.run.Run.report", "--by", "--baseline NAME"),
+    *options_of("evals.reports.figures.report.ReportOptions", "--cluster COLUMN"),
     Option(
         "--out FILE ...",
         "write the report: .html, .md, .csv, .xlsx, .parquet, .tex or .xml (JUnit); may be "
@@ -60,21 +71,19 @@ GATE = (
     ),
 )
 
-COMPARISON = (
-    Option("--within A,B", "columns to hold fixed"),
-    POLICY,
-    Option(
-        "--fail-on-regression",
-        "exit code 1 where something became worse, or where it cannot be told",
-    ),
-    Option("--alpha ALPHA", "how sure a drop must be (default: 0.05)", default=0.05),
-    Option("--margin MARGIN", "the drop that must be ruled out (default: 0.05)"),
-    Option("--confident", "have it shown even where no case changed"),
-    Option("--cluster COLUMN", "what intervals go by (default: the case)"),
-    Option("--out FILE", "write the comparison: .html, .md, .csv or .parquet"),
-    JSON,
+# What a report by cells takes, and a ladder or scores do not.
+_OF_CELLS = "by baseline cluster fail_under confident gate"
+_SCORE_COLUMNS = (
+    "trial_id",
+    "case_id",
+    "model",
+    "arm",
+    "parse_protocol",
+    "trial",
+    "outcome",
+    "sub_code",
+    "score_success",
 )
-
 _FILES = (".html", ".md", ".csv", ".parquet")  # those of `save_sentences`, a slow import
 
 SENTENCES = (
@@ -96,17 +105,36 @@ SENTENCES = (
     STORE,
     *READER,
     *REPORT,
+    (
+        Option("--ladder", "the gain per layer instead: prompt, decoding, repair, coercion"),
+        Option("--score", "each trial with its score instead"),
+    ),
+    Option("--failed", "of --score: only trials that failed, as run.failures() has them"),
+    Option("--outcome NAME", "of --score: only trials of this outcome"),
     *GATE,
     JSON,
     examples=(
         "toolparse report latest --by model,prompt_protocol --baseline native --out report.html",
         "toolparse report latest --fail-under 0.9 --gate coercion_rate=0.2",
+        "toolparse report latest --ladder --out ladder.md",
+        "toolparse report latest --score --outcome wrong_call --out trials.parquet",
     ),
 )
 def _report(options: Any) -> int:
     """Sum a run up, or a file of trials: 1 if the gate failed, 3 where answers are missing."""
     settings = settings_of(options)
     need_lab()
+    if not options.score:
+        refuse(options, "failed outcome", "a report without --score")
+    if options.ladder or options.score:
+        refuse(options, _OF_CELLS, "--ladder and --score")
+    if options.score:
+        return _show_scores(options, settings)
+    if options.ladder:
+        refuse(options, "protocol", "--ladder")
+        return _show_figures(
+            "Ladder", [options.run], lambda run, policy: run.ladder(policy=policy), options
+        )
     # Reading a run may take long, so an impossible file is told first.
     check_files(options)
     if options.run.endswith(".parquet"):
@@ -114,6 +142,31 @@ def _report(options: Any) -> int:
     with open_lab(settings) as lab:
         run = lab.open(options.run)
         return _show_reports([_report_of_run(run, options, settings)], options, run)
+
+
+def _show_scores(options: Any, settings: Settings) -> int:
+    for file in options.out:
+        check_folder(file)
+    with open_lab(settings) as lab:
+        frame = lab.open(options.run).frame(
+            protocol=options.protocol, policies=(settings["policy"],)
+        )
+    # pandas is loaded by now: the frame is one.
+    from ...evals.frames.files import write_frame  # pandas: an extra
+    from ...evals.frames.recorded import failed_rows  # pandas: an extra
+
+    if options.failed:
+        frame = frame[failed_rows(frame)]
+    # A trial without an answer has no outcome, and so not this one.
+    if options.outcome:
+        frame = frame[frame["outcome"].astype("string").eq(options.outcome).fillna(False)]
+    # The file has every column of the frame, the terminal a few of them.
+    for file in options.out:
+        write_frame(frame.reset_index(drop=True), file)
+    head = [column for column in _SCORE_COLUMNS if column in frame]
+    rows = [list(row.values()) for row in records(frame[head])]
+    put_table(head, rows, options.json, width=terminal_width())
+    return 0
 
 
 def _report_of_run(run: Run, options: Any, settings: Settings) -> Report:
@@ -244,69 +297,66 @@ def all_complete(*runs: Run) -> bool:
     for run in lacking:
         say(
             f"toolparse: run {run.run_id} is not whole: {run.missing} of {len(run.plan.items)} "
-            "trials have no answer and were not judged; `toolparse retry` asks for them"
+            "trials have no answer and were not judged; `toolparse run --retry` asks for them"
         )
     return not lacking
+
+
+_COMPARE = "experiments.run.Run.compare"
+_REGRESSION = "evals.reports.figures.comparison.ArmComparison.regression"
 
 
 @verb(
     "compare",
     CONFIG,
-    Option("run RUN", RUN_HELP),
-    Option("a", "the old one"),
-    Option("b", "the new one"),
-    STORE,
-    *COMPARISON,
     Option(
-        "--pairs N",
-        "how many pairs this one was picked from (default: all of the run; 1 where it was "
-        "chosen before the run)",
+        "names [NAME ...]",
+        "OLD and NEW, two runs (default: latest~1 and latest); or RUN, A and B: two arms, models "
+        "or protocols of one run",
     ),
-    examples=("toolparse compare latest hermes morph_xml --within model --fail-on-regression",),
+    Option("--readers", "A and B are protocols that read the same answers of RUN"),
+    STORE,
+    *options_of(_COMPARE, "--within", "--cluster COLUMN", "--pairs"),
+    POLICY,
+    Option(
+        "--fail-on-regression",
+        "exit code 1 where something became worse, or where it cannot be told",
+    ),
+    *options_of(_REGRESSION, "--alpha", "--margin SHARE", "--confident"),
+    Option("--out FILE", "write the comparison: .html, .md, .csv or .parquet"),
+    JSON,
+    examples=(
+        "toolparse compare latest~1 latest --fail-on-regression --out changes.html",
+        "toolparse compare latest hermes morph_xml --within model --fail-on-regression",
+        "toolparse compare latest hermes auto --readers",
+    ),
 )
 def _compare(options: Any) -> int:
     settings = settings_of(options)
+    names = list(options.names)
+    if len(names) > 3 or (options.readers and len(names) != 3):
+        raise BadOptions(
+            "two runs are compared, or a run and two names",
+            got=" ".join(names) or "none",
+            expected="compare OLD NEW, or compare RUN A B",
+        )
     # Reading runs may take long, so an impossible file is told first.
     check_folder(options.out)
+    passed = {**given(options, _COMPARE), "policy": settings["policy"]}
     with open_lab(settings) as lab:
-        run = lab.open(options.run)
-        comparison = run.compare(
-            options.a,
-            options.b,
-            within=options.within,
-            policy=settings["policy"],
-            cluster=options.cluster,
-            pairs=options.pairs,
-        )
-        return _show_comparison(comparison, options, run)
-
-
-@verb(
-    "diff",
-    CONFIG,
-    Option("a [OLD]", f"{RUN_HELP} (default: latest~1)", default="latest~1"),
-    Option("b [NEW]", "the same (default: latest)", default="latest"),
-    STORE,
-    *COMPARISON,
-    examples=("toolparse diff latest~1 latest --fail-on-regression --out diff.html",),
-)
-def _diff(options: Any) -> int:
-    settings = settings_of(options)
-    # Reading runs may take long, so an impossible file is told first.
-    check_folder(options.out)
-    with open_lab(settings) as lab:
-        old, new = lab.open(options.a), lab.open(options.b)
-        comparison = lab.diff(
-            old, new, within=options.within, policy=settings["policy"], cluster=options.cluster
-        )
-        return _show_comparison(comparison, options, old, new)
+        if len(names) == 3 and not options.readers:
+            run, a, b = lab.open(names[0]), *names[1:]
+            return _show_comparison(run.compare(a, b, **passed), options, run)
+        refuse(options, "pairs", "runs and readers")
+        if options.readers:
+            run, a, b = lab.open(names[0]), *names[1:]
+            return _show_comparison(lab.diff(a, b, answers=run, **passed), options, run)
+        old, new = map(lab.open, [*names, *("latest~1", "latest")[len(names) :]])
+        return _show_comparison(lab.diff(old, new, **passed), options, old, new)
 
 
 def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int:
-    from ...evals.reports.figures.gates import MARGIN  # pandas: 1 s
-
-    margin = MARGIN if options.margin is None else options.margin
-    verdict = comparison.regression(options.alpha, margin=margin, confident=options.confident)
+    verdict = comparison.regression(**given(options, _REGRESSION))
     if options.out:
         comparison.save(options.out)
     if options.json:
@@ -427,13 +477,6 @@ def _endpoints(options: Any) -> int:
         }
         put_told(options.json, account, ends)
     return 1 if "worse" in verdicts.values() else 0
-
-
-@verb("ladder", CONFIG, RUN, *SENTENCES, examples=("toolparse ladder latest --out ladder.md",))
-def _ladder(options: Any) -> int:
-    return _show_figures(
-        "Ladder", [options.run], lambda run, policy: run.ladder(policy=policy), options
-    )
 
 
 def _show_figures(

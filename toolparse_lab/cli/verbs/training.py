@@ -56,7 +56,7 @@ def _tokens(options: Any) -> int:
                 raise BadOptions(
                     "no trial of this run has this id",
                     got=options.trial,
-                    hint="`toolparse score` lists the trials",
+                    hint="`toolparse report --score` lists the trials",
                 )
             return _list_tokens(trials[0], options)
         calibration = run.calibration(options.by, protocol=options.protocol, policies=policies)

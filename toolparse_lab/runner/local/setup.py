@@ -44,7 +44,7 @@ def local_model_path() -> Path:
     Raises SetupError with the exact command where the weights or the engine are missing.
     """
     engine, weights = install_commands()
-    hint = f"run `toolparse setup-local`, or: {shlex.join(engine)} && {shlex.join(weights)}"
+    hint = f"run `toolparse demo --install-only`, or: {shlex.join(engine)} && {shlex.join(weights)}"
 
     def missing(what: str, got: str) -> SetupError:
         return SetupError(
@@ -104,8 +104,8 @@ def setup_local(
         raise SetupError(
             "this interpreter has neither pip nor uv",
             got=sys.executable,
-            hint=f"run `{sys.executable} -m ensurepip`, then `toolparse setup-local`; or with uv "
-            f"installed: {commands}",
+            hint=f"run `{sys.executable} -m ensurepip`, then `toolparse demo --install-only`; or "
+            f"with uv installed: {commands}",
         )
 
     for line, command in steps:

@@ -184,6 +184,11 @@ class ArmComparison:
     ) -> Regression:
         """Say of each stratum if b is worse, not worse than `margin`, or that it cannot be told, as
         `--fail-on-regression` does. See `find_regressions`.
+
+        Args:
+            alpha: how sure a drop must be.
+            margin: the drop that must be ruled out (default: 0.05).
+            confident: have it shown even where no case changed.
         """
         strata = [str(c) for c in self.frame if c not in COMPARISON_COLUMNS]
         edited = self.edited["case_id"].nunique() if len(self.edited) else 0

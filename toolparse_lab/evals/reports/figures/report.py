@@ -65,7 +65,13 @@ _ALPHA = 0.05  # p at which a cell is told from the best one
 
 
 class ReportOptions(TypedDict, total=False):
-    """The keywords of a report that `Run.report` takes as well."""
+    """The keywords of a report that `Run.report` takes as well.
+
+    Args:
+        level: of the intervals.
+        cluster: what intervals go by, such as conversation_id (default: the case).
+        title: of the report's page.
+    """
 
     level: float
     cluster: str | None
