@@ -1,4 +1,4 @@
-"""The recipes of docs/servers.md, each run in an environment of its own against a mock.
+"""The recipes of docs/extensions/serve.md, each run in an environment of its own against a mock.
 
 `python -m benchmarks.frameworks` builds the environments (with uv where it is installed, else with
 venv and pip), runs every recipe for every cell, and prints the table framework x cell.
@@ -27,7 +27,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from tests.mock_openai import MockOpenAI  # noqa: E402
-from toolparse_lab.integrations.gateway import serve  # noqa: E402
+from toolparse_lab.extensions.serve import serve  # noqa: E402
 
 RECIPES = Path(__file__).parent / "recipes"
 FOLDER = ROOT / ".venv-frameworks"

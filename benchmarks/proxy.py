@@ -1,9 +1,10 @@
 """What the proxy and the recorder of litellm cost: python benchmarks/proxy.py [REQUESTS]
 
 A server answers at once, with the same bytes each time: whole, or as a stream of 53 pieces. It is
-asked directly and through `toolparse proxy`, which runs in a process of its own and records into a
-store. Prints the time to the first piece, 200 streams at once with their bytes compared and the
-records counted, the proxy's CPU and memory, and how much of litellm's CPU `tp.Recorder` takes.
+asked directly and through `toolparse serve --pass-through`, which runs in a process of its own and
+records into a store. Prints the time to the first piece, 200 streams at once with their bytes
+compared and the records counted, the CPU and memory of the server in between, and how much of
+litellm's CPU `Recorder` takes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import aiohttp
 from aiohttp import web
 
 import toolparse_lab as tp
+from toolparse_lab.extensions.serve import Recorder
 
 PIECES = 53
 TOGETHER = 200
@@ -91,9 +93,9 @@ def upstream() -> Iterator[str]:
 @contextmanager
 def proxied(url: str, store: Path) -> Iterator[tuple[str, int]]:
     """The proxy as a process: its address and the process id."""
-    words = [sys.executable, "-m", "toolparse_lab.cli", "proxy", "--upstream", url]
+    words = [sys.executable, "-m", "toolparse_lab.cli", "serve", "--upstream", url]
     process = subprocess.Popen(
-        [*words, "--store", str(store), "--port", "0", "--app", "bench"],
+        [*words, "--pass-through", "--record", str(store), "--port", "0", "--app", "bench"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -174,13 +176,13 @@ def callback_cost(url: str, store: Path, count: int) -> None:
     shares = []
     for _ in range(3):
         without = cpu()
-        recorder = tp.Recorder(str(store))
+        recorder = Recorder(str(store))
         litellm.callbacks = [recorder]
         shares.append(cpu() / without - 1)
         litellm.callbacks = []
         recorder.close()
     print(
-        f"tp.Recorder: {statistics.median(shares):+.1%} of litellm's CPU, the server's in it "
+        f"Recorder: {statistics.median(shares):+.1%} of litellm's CPU, the server's in it "
         f"({min(shares):+.1%} to {max(shares):+.1%}; 3 × {count} calls)"
     )
 

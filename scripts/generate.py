@@ -159,6 +159,7 @@ def main(arguments: Sequence[str]) -> int:
             print(f"docs/{name} is out of date: run `make docs`")
         return int(bool(stale))
     for name in stale:
+        (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(PAGES[name](), "utf-8")
         print(f"wrote docs/{name}")
     if not stale:

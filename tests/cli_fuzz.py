@@ -411,7 +411,7 @@ def quiet_world() -> Iterator[None]:
             "toolparse_lab.cli.demo.local_model_path",
             "toolparse_lab.runner.complete.local_model_path",
             "toolparse_lab.runner.routes.local_model_path",
-            "toolparse_lab.runner.local.server.engine_params",
+            "toolparse_lab.extensions.serve.local.engine_params",
             "toolparse_lab.notebook.live_page.serve_page",
             "toolparse_lab.cli.verbs.recorded._follow",
         ):

@@ -75,8 +75,6 @@ if TYPE_CHECKING:
     from .formats.json.mix import json_mix_protocol
     from .formats.models import protocol_for
     from .formats.xml.morph_xml import morph_xml_protocol
-    from .integrations.litellm_bridge.callback import Recorder
-    from .integrations.proxy import proxy
     from .lab import Lab
     from .middleware import (
         create_dynamic_if_then_else_schema,
@@ -115,8 +113,6 @@ _LATE = {
         "toolparse_lab.formats.json.mix": "json_mix_protocol",
         "toolparse_lab.formats.models": "protocol_for",
         "toolparse_lab.formats.xml.morph_xml": "morph_xml_protocol",
-        "toolparse_lab.integrations.litellm_bridge.callback": "Recorder",
-        "toolparse_lab.integrations.proxy": "proxy",
         "toolparse_lab.lab": "Lab",
         "toolparse_lab.middleware": "create_dynamic_if_then_else_schema create_tool_middleware "
         "fix_tool_call_with_schema gemma_tool_middleware hermes_tool_middleware "
@@ -161,7 +157,6 @@ __all__ = [
     "ProtocolLike",
     "RawLike",
     "ReasoningDelta",
-    "Recorder",
     "Recovered",
     "ReplayReport",
     "RequestLike",
@@ -204,7 +199,6 @@ __all__ = [
     "parse",
     "protocol_for",
     "protocols",
-    "proxy",
     "reader",
     "replay_check",
     "report",

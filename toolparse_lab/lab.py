@@ -464,7 +464,7 @@ class Lab:
     def live(self, app: str | None = None) -> LiveRun:
         """Return the answers that an application got, as a run that grows.
 
-        They are recorded by `tp.proxy`, `tp.Recorder` or `toolparse proxy`. Every view shows the
+        They are recorded by the extension `serve`. Every view shows the
         answers so far. `follow` yields each new answer, and `alarms` counts answers that did not
         arrive as the model wrote them.
 

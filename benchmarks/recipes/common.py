@@ -1,7 +1,7 @@
 """What the recipes share: tools, cells, and what is to come of each.
 
-A recipe is a block of docs/servers.md. Its file here runs it in an environment that has the
-framework, once a cell, and prints cell -> "ok" or what came instead, as JSON. The endpoint's
+A recipe is a block of docs/extensions/serve.md. Its file here runs it in an environment that has
+the framework, once a cell, and prints cell -> "ok" or what came instead, as JSON. The endpoint's
 address and the cell's name (which is the model's, so that the mock knows what to say) are put in
 the place of those in the page. Nothing here needs a package.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[2] / "docs" / "servers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "extensions" / "serve.md"
 MARK = "recipe: "
 UPSTREAM, GATEWAY = "http://127.0.0.1:8000/v1", "http://127.0.0.1:8080/v1"
 MODEL = "my-model"

@@ -7,11 +7,8 @@ import io
 import json
 import os
 import shlex
-import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,6 @@ import pytest
 from toolparse_lab import ParseResult, __version__
 from toolparse_lab.cli import build_parser, main, verbs
 from toolparse_lab.cli.options import DECLARED
-from toolparse_lab.cli.verbs import models
 
 RAW = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
@@ -260,35 +256,6 @@ def test_the_examples_of_the_help_can_be_typed(name: str) -> None:
     parser = build_parser()
     for line in str(commands()[name].epilog).splitlines()[1:]:
         parser.parse_args(shlex.split(line.rpartition("toolparse ")[2]))
-
-
-@pytest.mark.local_model
-def test_ctrl_c_stops_a_server_with_130() -> None:
-    pytest.importorskip("xllamacpp", reason="the embedded model's engine is not installed")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "toolparse_lab.cli", "serve-local", "--port", "0"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_env(),
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert "serving" in process.stdout.readline()
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == 130, err
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of threads")
-def test_a_server_sees_a_signal_that_another_thread_gets() -> None:
-    def interrupt() -> None:
-        time.sleep(0.1)
-        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
-
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        models._wait("serving")
-    thread.join()
 
 
 def _env() -> dict[str, str]:

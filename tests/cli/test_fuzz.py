@@ -25,7 +25,6 @@ KNOWN: list[tuple[Command, int, str]] = [
     (Command(("validate", "deep-target.jsonl")), 2, "deep"),
     (Command(("run", "trillion.toml", "--dry-run")), 2, "too large"),
     (Command(("run", "plan.toml", "--replay", "binary")), 2, "not UTF-8"),
-    (Command(("serve-local", "--port", "65536")), 2, "0 to 65535"),
     (Command(("run", "plan.toml", "--dry-run", "--gate=--")), 2, "no value"),
     (Command(("ingest", "log-good.jsonl", "--cases", "nested.json")), 2, "too large to show"),
 ]

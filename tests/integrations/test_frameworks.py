@@ -1,4 +1,4 @@
-"""The recipes of docs/servers.md in the frameworks themselves, as `benchmarks/frameworks.py`
+"""The recipes of docs/extensions/serve.md in the frameworks themselves, as `benchmarks/frameworks.py`
 runs them.
 
 Those whose environment `make frameworks` set up run here; the others run at night.

@@ -1,21 +1,17 @@
-"""The embedded model itself, in process and over HTTP."""
+"""The embedded model itself, in process."""
 
 import asyncio
 import json
 import threading
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
 
 import pytest
 
-from toolparse_lab.core.errors import BadOptions, SetupError
+from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.runner.complete import LOCAL_MODEL, complete
 from toolparse_lab.runner.exchange.types import Completion, Model, Request
 from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.runner.local.engine import EngineError, LocalEngine, local_engine, thread_count
-from toolparse_lab.runner.local.server import LocalServer, serve_local
 from toolparse_lab.runner.local.setup import install_commands, local_model_ready
 from toolparse_lab.runner.loop import run_sync
 
@@ -38,15 +34,9 @@ GBNF = "root ::= " + json.dumps(CALL)
 LLGUIDANCE = '%llguidance {}\nstart: "<tool_call>" /[a-c]{3}/ "</tool_call>"'
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[LocalServer]:
-    with serve_local() as running:
-        yield running
-
-
-@pytest.fixture(params=["in process", "over http"])
-def model(request: pytest.FixtureRequest, server: LocalServer) -> Model:
-    return Model(LOCAL_MODEL, timeout=120) if request.param == "in process" else server.model
+@pytest.fixture
+def model() -> Model:
+    return Model(LOCAL_MODEL, timeout=120)
 
 
 def ask(
@@ -238,29 +228,3 @@ def test_the_thread_count_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLPARSE_LOCAL_THREADS", "many")
     with pytest.raises(BadOptions, match="thread count"):
         thread_count()
-
-
-def test_a_closed_endpoint_is_gone_and_a_taken_port_is_refused() -> None:
-    with serve_local(api_key="only-mine") as running:
-        url = f"{running.url}/chat/completions"
-        body = json.dumps(
-            {"messages": [{"role": "user", "content": "x"}], "max_tokens": 1}
-        ).encode()
-        asked = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-        with pytest.raises(urllib.error.HTTPError, match="401") as refused:
-            urllib.request.urlopen(asked)
-        refused.value.close()
-        assert ask(running.model, max_tokens=1).status == "ok"
-        assert "only-mine" not in repr(running) + repr(running.model)
-        port = int(running.url.split(":")[2].split("/")[0])
-        with pytest.raises(SetupError, match="cannot be used"):
-            serve_local(port=port)
-    with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(asked, timeout=5)
-    with serve_local(port=port) as again:
-        assert str(port) in again.url
-
-
-def test_an_open_endpoint_stays_on_loopback() -> None:
-    with pytest.raises(BadOptions, match="key"):
-        serve_local(host="0.0.0.0")

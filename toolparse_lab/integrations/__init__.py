@@ -1,1 +1,1 @@
-"""Where the middleware is used: litellm, an HTTP gateway, OpenTelemetry and pytest."""
+"""Where the middleware is used: litellm, OpenTelemetry and pytest."""

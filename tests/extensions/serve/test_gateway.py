@@ -23,8 +23,8 @@ from tests.bridge import NOW, OSLO, TOOLS, joined
 from tests.mock_openai import MockOpenAI, unseen
 from tests.waiting import PATIENCE
 from toolparse_lab.core.errors import BadOptions, SetupError, UnknownProtocol
-from toolparse_lab.integrations.gateway import Gateway, serve
-from toolparse_lab.integrations.gateway.server import MOST_BODY
+from toolparse_lab.extensions.serve import Gateway, serve
+from toolparse_lab.extensions.serve.gateway import MOST_BODY
 
 pytestmark = pytest.mark.slow
 

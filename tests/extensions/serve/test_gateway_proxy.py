@@ -1,4 +1,4 @@
-"""The config for the LiteLLM proxy that docs/servers.md shows, in the real proxy."""
+"""The config for the LiteLLM proxy that docs/extensions/serve.md shows, in the real proxy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ def mock() -> Iterator[MockOpenAI]:
 @pytest.fixture(scope="module")
 def client(mock: MockOpenAI, tmp_path_factory: pytest.TempPathFactory) -> Iterator[openai.OpenAI]:
     folder = tmp_path_factory.mktemp("proxy")
-    page = (ROOT / "docs" / "servers.md").read_text("utf-8").partition("### The LiteLLM proxy")[2]
+    page = (
+        (ROOT / "docs" / "extensions" / "serve.md")
+        .read_text("utf-8")
+        .partition("### The LiteLLM proxy")[2]
+    )
     config = re.findall(r"```yaml\n(.*?)```", page, re.S)[0]
     (folder / "config.yaml").write_text(config, "utf-8")
     with socket.socket() as probe:

@@ -19,9 +19,8 @@ from tests.bridge import OSLO, TOOLS
 from tests.mock_openai import MockOpenAI, unseen
 from tests.runner.test_secrets import forms, stored
 from toolparse_lab.entry.foreign.protocol import any_protocol
-from toolparse_lab.integrations.gateway import recorder as recorder_module
-from toolparse_lab.integrations.gateway import serve
-from toolparse_lab.integrations.gateway.recorder import Recorder
+from toolparse_lab.extensions.serve import RunRecorder, serve
+from toolparse_lab.extensions.serve import run_recorder as recorder_module
 from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.runner.store.store import Store
 
@@ -42,7 +41,7 @@ class Passing:
     def __init__(self, mock: MockOpenAI, path: Path, **more: Any) -> None:
         self.told: list[str] = []
         self.store = Store(path)
-        self.recorder = Recorder(self.store, any_protocol("hermes"), self.told.append)
+        self.recorder = RunRecorder(self.store, any_protocol("hermes"), self.told.append)
         self.gateway = serve(mock.url, recorder=self.recorder, **more)
         self.client = openai.OpenAI(base_url=self.gateway.url, api_key=KEY, max_retries=0)
 
@@ -250,7 +249,7 @@ def test_a_store_that_is_too_slow_stops_nobody(
     monkeypatch.setattr(recorder_module, "_MOST_WAITING", 1)
     told: list[str] = []
     with Store(tmp_path / "runs.db") as store:
-        slow = Recorder(store, any_protocol("hermes"), told.append)
+        slow = RunRecorder(store, any_protocol("hermes"), told.append)
         go = threading.Event()
         monkeypatch.setattr(slow, "_write", lambda _: go.wait())
         exchange: Any = object()

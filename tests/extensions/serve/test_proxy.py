@@ -23,11 +23,12 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.extensions.serve.recorded import recorded_run, recorded_trials
 from tests.runner.test_secrets import forms, stored
 from tests.waiting import wait_until
 from tests.wire_server import Answer, WireServer
 from toolparse_lab.core.errors import BadOptions, SetupError, ToolparseError
-from toolparse_lab.integrations.proxy import Proxy, proxy
+from toolparse_lab.extensions.serve import Proxy, proxy
 from toolparse_lab.runner.exchange.passed import Passed
 from toolparse_lab.runner.store.store import Store
 
@@ -169,8 +170,7 @@ def test_pieces_are_passed_one_by_one_and_recorded_with_their_times(
                 pieces.append(piece)
         assert pieces == list(server.answer.pieces)
         p.flush()
-        with tp.Lab(tmp_path / "live.db") as lab:
-            (trial,) = lab.live().trials()
+        (trial,) = recorded_trials(tmp_path / "live.db")
     (passed,) = exchanges(tmp_path / "live.db")
     assert [size for _, size in passed.pieces] == [len(piece) for piece in server.answer.pieces]
     times = [at for at, _ in passed.pieces]
@@ -283,8 +283,7 @@ def test_the_answers_of_every_api_are_recorded(
         Got(p.port, path, {"model": "m", "stream": stream, **question})
         p.flush()
         assert (p.recorded, p.dropped) == (1, 0)
-    with tp.Lab(tmp_path / "live.db") as lab:
-        (trial,) = lab.live("bot").trials()
+    (trial,) = recorded_trials(tmp_path / "live.db", "bot")
     completion = trial.completion
     assert completion is not None
     assert (completion.raw, completion.ok, completion.fidelity) == ("Hello", True, "wire")
@@ -306,7 +305,7 @@ def test_a_call_that_the_server_left_in_the_text_is_read(
         Got(p.port, CHAT, asked)
         p.flush()
     with tp.Lab(tmp_path / "live.db") as lab:
-        run = lab.live()
+        run = recorded_run(lab)
         (trial,) = run.trials()
         assert trial.result is not None
         assert (trial.arm, trial.sub_code, trial.result.raw) == ("native", "not_lifted", text)
@@ -348,8 +347,7 @@ def test_a_stream_that_is_cut_stays_cut(server: WireServer, tmp_path: Path) -> N
         assert (passed.cut, passed.body) == (direct.cut, direct.body)
         assert passed.cut
         p.flush()
-    with tp.Lab(tmp_path / "live.db") as lab:
-        (trial,) = lab.live().trials()
+    (trial,) = recorded_trials(tmp_path / "live.db")
     completion = trial.completion
     assert completion is not None
     assert (completion.error_kind, completion.cut, completion.raw) == (
@@ -367,8 +365,7 @@ def test_a_plain_answer_that_is_cut_stays_cut(server: WireServer, tmp_path: Path
         direct, passed = (Got(port) for port in (server.port, p.port))
         p.flush()
     assert (passed.cut, passed.body) == (direct.cut, direct.body) == (True, b'{"choices": [')
-    with tp.Lab(tmp_path / "live.db") as lab:
-        (trial,) = lab.live().trials()
+    (trial,) = recorded_trials(tmp_path / "live.db")
     assert trial.completion is not None
     assert trial.completion.error_kind == "connection"
 
@@ -381,8 +378,7 @@ def test_a_dead_server_is_a_502_of_type_upstream(tmp_path: Path) -> None:
         assert (got.status, got.json()["error"]["type"]) == (502, "upstream")
         assert Got(p.port, "/v1/models", method="GET").status == 502
         p.flush()
-    with tp.Lab(tmp_path / "live.db") as lab:
-        (trial,) = lab.live().trials()
+    (trial,) = recorded_trials(tmp_path / "live.db")
     assert trial.completion is not None
     assert trial.completion.error_kind == "connection"
     assert trial.outcome == "provider_error"
@@ -412,8 +408,7 @@ def test_failures_of_the_server_pass_and_are_recorded(server: WireServer, tmp_pa
         got = Got(p.port)
         assert (got.status, dict(got.headers)["Retry-After"]) == (429, "7")
         p.flush()
-    with tp.Lab(tmp_path / "live.db") as lab:
-        (trial,) = lab.live().trials()
+    (trial,) = recorded_trials(tmp_path / "live.db")
     completion = trial.completion
     assert completion is not None
     assert (completion.error_kind, completion.error_message) == ("rate_limited", "slow down")
@@ -523,11 +518,10 @@ def test_no_flag_is_added_unless_somebody_says_so(server: WireServer, tmp_path: 
         "return_token_ids": True,
     }
     assert text["logprobs"] == 1
-    with tp.Lab(tmp_path / "live.db") as lab:
-        for trial in lab.live().trials():
-            assert trial.completion is not None
-            assert trial.completion.response is not None
-            assert trial.completion.response["asked"]["return_token_ids"] is True
+    for trial in recorded_trials(tmp_path / "live.db"):
+        assert trial.completion is not None
+        assert trial.completion.response is not None
+        assert trial.completion.response["asked"]["return_token_ids"] is True
 
 
 # -- secrets
@@ -606,9 +600,8 @@ def test_a_planted_key_is_in_no_file(
         Got(p.port, f"{path}?key={SECRETS['query']}", body, headers=headers)
         p.flush()
         assert p.recorded == 1
-        with tp.Lab(tmp_path / "live.db") as lab:
-            (trial,) = lab.live().trials()
-            texts = list(stored(tmp_path))
+        (trial,) = recorded_trials(tmp_path / "live.db")
+        texts = list(stored(tmp_path))
     assert server.asked[0].body == json.dumps(body).encode()  # the server gets all of it
     completion = trial.completion
     assert completion is not None
@@ -634,8 +627,8 @@ def test_a_key_that_says_nothing_is_no_secret(server: WireServer, tmp_path: Path
         for key in ("none", "EMPTY"):
             Got(p.port, headers={"Authorization": f"Bearer {key}"})
         p.flush()
-    with tp.Lab(tmp_path / "live.db") as lab:
-        raws = {trial.completion.raw for trial in lab.live().trials() if trial.completion}
+    trials = recorded_trials(tmp_path / "live.db")
+    raws = {trial.completion.raw for trial in trials if trial.completion}
     assert raws == {"none of the EMPTY ones"}
 
 
@@ -650,8 +643,7 @@ def test_a_tool_with_a_parameter_password_stays_as_it_is(
             body={"model": "m", "messages": [{"role": "user", "content": "Hi?"}], "tools": tools},
         )
         p.flush()
-    with tp.Lab(tmp_path / "live.db") as lab:
-        (trial,) = lab.live().trials()
+    (trial,) = recorded_trials(tmp_path / "live.db")
     assert json.loads(trial.case.tools[0].schema_json) == schema
 
 
@@ -677,7 +669,16 @@ def _run(words: list[str], folder: Path, **more: Any) -> tuple[subprocess.Popen[
 @pytest.mark.slow
 def test_kill_9_loses_only_what_was_in_flight(server: WireServer, tmp_path: Path) -> None:
     server.answers["/api/chat"] = streamed("never ", "ends", gap=0.01, hang=True)
-    words = ["proxy", "--upstream", server.url, "--store", "live.db", "--port", "0"]
+    words = [
+        "serve",
+        "--pass-through",
+        "--upstream",
+        server.url,
+        "--record",
+        "live.db",
+        "--port",
+        "0",
+    ]
     process, port = _run(words, tmp_path)
     for _ in range(25):
         assert Got(int(port)).status == 200
@@ -690,8 +691,7 @@ def test_kill_9_loses_only_what_was_in_flight(server: WireServer, tmp_path: Path
     process.communicate()
     connection.close()
     assert len(exchanges(path)) == 25
-    with tp.Lab(path) as lab:
-        assert len(lab.live().trials()) == 25
+    assert len(recorded_trials(path)) == 25
 
 
 def _count(path: Path) -> int:
@@ -708,7 +708,18 @@ def test_ctrl_c_ends_it_with_everything_written(
     server: WireServer, tmp_path: Path, ending: signal.Signals
 ) -> None:
     server.answers["/api/chat"] = streamed("never ", "ends", gap=0.01, hang=True)
-    words = ["proxy", "--upstream", server.url, "--store", "live.db", "--port", "0", "--app", "bot"]
+    words = [
+        "serve",
+        "--pass-through",
+        "--upstream",
+        server.url,
+        "--record",
+        "live.db",
+        "--port",
+        "0",
+        "--app",
+        "bot",
+    ]
     process, port = _run(words, tmp_path)
     for _ in range(5):
         Got(int(port))
@@ -729,7 +740,16 @@ def test_ctrl_c_ends_it_with_everything_written(
 @pytest.mark.slow
 def test_a_full_disk_does_not_reach_the_caller(server: WireServer, tmp_path: Path) -> None:
     server.answer = whole("long " + os.urandom(20_000).hex())
-    words = ["proxy", "--upstream", server.url, "--store", "live.db", "--port", "0"]
+    words = [
+        "serve",
+        "--pass-through",
+        "--upstream",
+        server.url,
+        "--record",
+        "live.db",
+        "--port",
+        "0",
+    ]
 
     def limited() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -748,9 +768,9 @@ def test_a_full_disk_does_not_reach_the_caller(server: WireServer, tmp_path: Pat
 def test_a_full_queue_drops_records_and_counts_them(
     server: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolparse_lab.integrations import recording
+    from toolparse_lab.extensions.serve import writer
 
-    monkeypatch.setattr(recording, "_MOST", 3)
+    monkeypatch.setattr(writer, "_MOST", 3)
     with proxy(server.url, store=tmp_path / "live.db") as p:
         Got(p.port)
         p.flush()
@@ -776,9 +796,9 @@ def test_many_streams_at_once_are_each_what_was_sent(server: WireServer, tmp_pat
 
 
 def test_it_ends_once_and_frees_its_port(server: WireServer) -> None:
-    running: Proxy = tp.proxy(server.url)
+    running: Proxy = proxy(server.url)
     port = running.port
     running.close()
     running.close()
-    with tp.proxy(server.url, port=port) as again:
+    with proxy(server.url, port=port) as again:
         assert again.port == port

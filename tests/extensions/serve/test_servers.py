@@ -15,8 +15,8 @@ import toolparse_lab as tp
 from benchmarks.outside import TOOLS, generated
 from toolparse_lab.core.values import read_strict
 from toolparse_lab.entry.foreign.protocol import ForeignProtocol, tools_for_them
+from toolparse_lab.extensions.serve.answers import ServerAnswer, names_of_formats
 from toolparse_lab.parser.outside.packages import readers_added
-from toolparse_lab.servers.answers import ServerAnswer, names_of_formats
 
 RAW = 'Hi. <tool_call>{"name": "now", "arguments": {}}</tool_call> Bye.'
 BATTERY = ("hermes", "qwen3_coder", "kimi_k2", "pythonic")
@@ -83,7 +83,7 @@ def test_thoughts_stay_in_the_content() -> None:
 def test_in_the_server(server: str, parser: str) -> None:
     if server not in map(str, readers_added()):
         pytest.skip(f"needs the server's own code: toolparse reader add {server}")
-    plugin = f"toolparse_lab.servers.{SERVERS[server]}"
+    plugin = f"toolparse_lab.extensions.serve.{SERVERS[server]}"
     one = tp.reader(f"{server}:toolparse_{parser}", plugin=plugin)
     assert isinstance(one, ForeignProtocol)
     tools = tools_for_them(TOOLS)

@@ -79,17 +79,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
         "config": ("project", "show the settings in force, and their sources"),
     },
-    "serve models": {
-        "proxy": (
-            "models",
-            "pass requests on to a server as they are, and record what its models answer",
-        ),
-        "serve": (
-            "models",
-            "put tool calling in front of an OpenAI-compatible endpoint",
-        ),
-        "serve-local": ("models", "offer the embedded model as an OpenAI-compatible endpoint"),
-    },
     "try it on the embedded model": {
         "demo": ("models", "run the main job on the embedded model, which it installs"),
         "record": ("models", "record the embedded model over the shipped cases"),

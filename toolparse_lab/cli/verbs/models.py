@@ -1,24 +1,15 @@
-"""Serve models as OpenAI-compatible endpoints, and try the embedded one."""
+"""Try the embedded model."""
 
 from __future__ import annotations
 
-import os
 import sys
-import time
 from typing import Any
 
-from ...core.errors import BadOptions
-from ...core.values.printable import counted
-from ...integrations.gateway import serve_local_with_tools
 from ...runner.local.setup import local_model_ready, setup_local
-from ..console import put, say
+from ..console import say
 from ..options import (
     COLOR,
     CONFIG,
-    HOST,
-    KEY_ENV,
-    SERVED_PORT,
-    STORE,
     Option,
     color,
     given,
@@ -29,163 +20,6 @@ from ..options import (
 )
 
 _DEMO = "cli.demo.run_demo"
-_NAP = 0.25  # seconds
-
-
-@verb(
-    "serve",
-    Option("--upstream URL", "the endpoint that is asked, up to /v1", required=True),
-    Option(
-        "--protocol ID",
-        "how its models are told to write a call, with options after it as in "
-        "hermes;unknown=call (default: hermes)",
-        default="hermes",
-    ),
-    Option(
-        "--tool-choice-by",
-        "how a forced call is asked for (default: response_format)",
-        choices=("response_format", "prompt"),
-    ),
-    Option(
-        "--upstream-key-env NAME",
-        "environment variable with the endpoint's key (default: callers send theirs)",
-    ),
-    Option("--record PATH", "a store that records what passes, without credentials"),
-    HOST,
-    SERVED_PORT,
-    KEY_ENV,
-    examples=(
-        "toolparse serve --upstream http://127.0.0.1:8000/v1 --protocol hermes",
-        "toolparse serve --upstream https://example.org/v1 --upstream-key-env EXAMPLE_KEY "
-        "--record passing.db",
-    ),
-)
-def _serve(options: Any) -> int:
-    """Serve until Ctrl-C, which leaves with 130 and ends the recording."""
-    need_lab()
-    # litellm with the store: two to five seconds, and an extra.
-    from ...integrations.gateway import serve
-    from ...integrations.gateway.recorder import Recorder
-    from ...integrations.litellm_bridge.options import middleware_for
-    from ...runner.store.store import Store
-
-    upstream_key = _variable(options.upstream_key_env)
-    api_key = _variable(options.key_env)
-    by = options.tool_choice_by
-    middleware = middleware_for(options.protocol, {"tool_choice_by": by} if by else {})
-    recorder = None
-    if options.record:
-        recorder = Recorder(Store(options.record), middleware.protocol, say)
-    try:
-        gateway = serve(
-            options.upstream,
-            host=options.host,
-            port=options.port,
-            upstream_key=upstream_key,
-            api_key=api_key,
-            recorder=recorder,
-            middleware=middleware,
-        )
-    except BaseException:
-        if recorder is not None:
-            recorder.close()
-        raise
-    with gateway:
-        _wait(f"serving at {gateway.url}")
-    return 0
-
-
-@verb(
-    "proxy",
-    CONFIG,
-    Option("--upstream URL", "the server that requests go on to", required=True),
-    STORE,
-    Option("--app NAME", "the name they are recorded under (default: app)"),
-    Option(
-        "--ask-raw SERVER",
-        "add to each request what makes this server show the model's own text: vllm, sglang, "
-        "llama.cpp, or a JSON object of members (default: nothing is added)",
-    ),
-    Option(
-        "--upstream-key-env NAME",
-        "environment variable with the server's key (default: callers send theirs)",
-    ),
-    HOST,
-    Option("--port PORT", "port, 0 for any free one (default: 8765)", default=8765),
-    KEY_ENV,
-    examples=(
-        "toolparse proxy --upstream http://gpu:8000 --store live.db --app support-bot",
-        "toolparse view --follow --store live.db",
-    ),
-)
-def _proxy(options: Any) -> int:
-    """Serve until Ctrl-C, which leaves with 130 after what has ended is written."""
-    need_lab()
-    from ...integrations.proxy import proxy  # the store and the HTTP server: a second, and an extra
-
-    store = settings_of(options)["store"]
-    running = proxy(
-        options.upstream,
-        store=store,
-        app=options.app,
-        host=options.host,
-        port=options.port,
-        api_key=_variable(options.key_env),
-        upstream_key=_variable(options.upstream_key_env),
-        ask_raw=options.ask_raw,
-        tell=lambda message: say(f"toolparse: {message}"),
-    )
-    try:
-        _wait(f"passing on at {running.url}, recording in {store}")
-    finally:
-        running.close()
-        dropped = f"; {running.dropped:,} could not be" if running.dropped else ""
-        say(f"toolparse: {counted(running.recorded, 'answer')} recorded{dropped}")
-    return 0
-
-
-def _variable(name: str | None) -> str | None:
-    if name is None:
-        return None
-    value = os.environ.get(name, "").strip()
-    if not value:
-        raise BadOptions(
-            "this environment variable is not set, or empty",
-            got=name,
-            expected="the name of one that holds a key",
-        )
-    return value
-
-
-def _wait(serving: str) -> None:
-    put(f"{serving}; Ctrl-C stops")
-    # A script that started this waits for the line before it asks.
-    sys.stdout.flush()
-    # A signal may reach another thread: this one sees it when it wakes.
-    while True:
-        time.sleep(_NAP)
-
-
-@verb(
-    "serve-local",
-    HOST,
-    SERVED_PORT,
-    Option("--threads THREADS", "threads of the engine"),
-    Option(
-        "--protocol ID",
-        "how the model is told to write a call, where a request has tools (default: hermes)",
-        default="hermes",
-    ),
-    examples=("toolparse serve-local --port 8080",),
-)
-def _serve_local(options: Any) -> int:
-    """Serve until Ctrl-C, which leaves with 130."""
-    need_lab()
-    with serve_local_with_tools(
-        options.host, options.port, threads=options.threads, protocol=options.protocol
-    ) as server:
-        _wait(f"serving {server.model.name} at {server.url}")
-    return 0
 
 
 @verb(

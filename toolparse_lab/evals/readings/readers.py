@@ -80,7 +80,7 @@ def reader(
             "arguments"}]}, "stream", "error"}` out, arguments as text.
         template: a response template, for a parser that reads with one.
         plugin: a module that registers more of a server's parsers, such as
-            "toolparse_lab.servers.vllm".
+            "toolparse_lab.extensions.serve.vllm".
 
     Raises BadOptions for anything that is none of these, UnknownProtocol, UnknownName for a parser
     that the package does not have, and SetupError for a package that was not added.

@@ -256,9 +256,7 @@ def live_run(store: Store, app: str | None) -> LiveRun:
             "no application of this name is recorded here" if app else "whose answers?",
             got=app,
             expected=", ".join(apps) or "nothing is recorded in this store yet",
-            hint=near(app, apps)
-            if app and apps
-            else "toolparse proxy --store records, and tp.Recorder does",
+            hint=near(app, apps) if app and apps else "the extension serve records",
         )
     return LiveRun(store, app)
 

@@ -22,15 +22,9 @@ __all__ = ["acompletion", "acompletion_with", "completion", "completion_with", "
 
 
 def __getattr__(name: str) -> Any:
-    """`handler`, the provider for the LiteLLM proxy's `custom_provider_map`, and `recorder`, the
-    callback for its `callbacks`: each is made when it is asked for, because importing litellm takes
-    seconds.
+    """`handler`, the provider for the LiteLLM proxy's `custom_provider_map`, is made when it is
+    asked for, because importing litellm takes seconds.
     """
     if name == "handler":
         return provider_handler()
-    if name == "recorder":
-        from .callback import Recorder  # as above
-
-        globals()["recorder"] = Recorder()
-        return globals()["recorder"]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

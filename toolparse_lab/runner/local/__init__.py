@@ -1,1 +1,1 @@
-"""The embedded model: its engine, its litellm provider, its server and its installation."""
+"""The embedded model: its engine, its litellm provider and its installation."""

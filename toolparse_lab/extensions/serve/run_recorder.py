@@ -30,15 +30,15 @@ from ...runner.exchange.redaction import redact_strings
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Completion, Held, Model, PlanItem
 from ...runner.store.store import Store
-from ..recording import Background
 from .chat import Exchange
+from .writer import Background
 
 _MOST = 500  # exchanges of a run
 _MOST_WAITING = 5_000  # behind a store that is too slow for them
 SOURCE = "gateway"
 
 
-class Recorder(Background[Exchange]):
+class RunRecorder(Background[Exchange]):
     """Writes exchanges into a store until it is closed. `tell` is called, with a sentence, where
     something cannot be written.
     """

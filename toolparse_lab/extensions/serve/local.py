@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...core.errors import SetupError
-from ..exchange.types import Model
-from .engine import MODEL_NAME, engine_params
+from ...runner.exchange.types import Model
+from ...runner.local.engine import MODEL_NAME, engine_params
 from .gate import Gate, Rules, check_address
 
 
@@ -47,21 +47,15 @@ class LocalServer(Gate):
         return f"LocalServer({self.url!r}{'' if self._engine else ', closed'})"
 
 
-def serve_local(
-    host: str = "127.0.0.1",
-    port: int = 0,
+def start_local(
+    host: str,
+    port: int,
     *,
-    api_key: str | None = None,
-    threads: int | None = None,
-    gate: Callable[[str, int, Rules], LocalServer] = LocalServer,
+    api_key: str | None,
+    threads: int | None,
+    gate: Callable[[str, int, Rules], LocalServer],
 ) -> LocalServer:
-    """Serve the embedded model at `http://host:port/v1` (port 0 = any free one) until closed.
-
-    `api_key` makes the endpoint refuse other callers. Without one it must stay on loopback. There
-    it answers requests to localhost alone, and none of pages of other sites (403). Raises
-    BadOptions for an open endpoint on a public address and for anything that is not a port,
-    SetupError where the packages are missing, SetupError where the port is taken.
-    """
+    """Start the engine behind a server that `gate` makes."""
     check_address("an endpoint", host, port, api_key)
     inner_key = secrets.token_urlsafe(24)
     params = engine_params(inner_key, threads)

@@ -38,9 +38,9 @@ from ...runner.exchange.redaction import (
     secrets_of_request,
     url_secrets,
 )
-from ...runner.local.gate import Listener, Refusal, Rules, check_address, refusal_body
-from ..recording import Writer, app_name, say
-from .ask_raw import raw_flags, with_flags
+from .gate import Listener, Refusal, Rules, check_address, refusal_body
+from .raw_flags import raw_flags, with_flags
+from .writer import Writer, app_name, say
 
 # How it works. A request's bytes go to the upstream server and the response's bytes come back, in
 # the pieces in which they arrive, without being read. Both are kept meanwhile if the path is one
@@ -461,7 +461,7 @@ def proxy(
     Args:
         upstream: the other server's address. A path of it, such as /v1, may be left out by clients.
         store: a path or an SQLAlchemy URL. None records nothing.
-        app: the name under which `Lab.live` shows the answers (default: app).
+        app: the name of the records (default: app).
         api_key: the key that callers must send. Without one the proxy stays on loopback.
         upstream_key: the upstream server's key. Without one callers send theirs.
         ask_raw: the server's name (vllm, sglang, llama.cpp) or request members of your own, which

@@ -13,14 +13,16 @@ from litellm.integrations.custom_logger import CustomLogger
 from ...runner.exchange.passed import Passed, without_secrets
 from ...runner.exchange.redaction import redact, secrets_of_request
 from ...runner.failures import error_kind, error_message
-from ..recording import Writer, app_name, say
+from .writer import Writer, app_name, say
 
 _PATH = "/v1/chat/completions"  # litellm answers in the shape of this one, whatever it asked
 _DEFAULT_STORE = "toolparse.db"
 
+recorder: Recorder  # see __getattr__
+
 
 class Recorder(CustomLogger):
-    """`litellm.callbacks = [tp.Recorder("live.db")]` records every call of litellm.
+    """`litellm.callbacks = [Recorder("live.db")]` records every call of litellm.
 
     It sees what litellm made of an answer, so its `fidelity` is `sdk`, and a stream is there as a
     whole: litellm shows callbacks neither its pieces nor the text on the wire. Failures, time-outs
@@ -28,7 +30,7 @@ class Recorder(CustomLogger):
     `dropped` counts the calls that could not be recorded, and standard error has the reason.
 
     store: a path or an SQLAlchemy URL, by default that of TOOLPARSE_STORE, else toolparse.db. app:
-    the name under which `Lab.live` shows the answers, by default that of TOOLPARSE_APP, else app.
+    the name of its records, by default that of TOOLPARSE_APP, else app.
 
     Raises BadOptions for a name that cannot be one.
     """
@@ -122,3 +124,11 @@ def _passed(
 
 
 _json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
+
+
+def __getattr__(name: str) -> Any:
+    # The config of LiteLLM's proxy names an object: it is made when it is asked for.
+    if name == "recorder":
+        globals()[name] = Recorder()
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from ...core.errors import BadOptions
+from ...integrations.litellm_bridge.options import middleware_for
 from ...middleware import ToolCallMiddleware
 from ...runner.exchange.redaction import is_http_address, redact, redact_url
 from ...runner.litellm_door import close_clients, recording_litellm
 from ...runner.litellm_faults import allow_tools_without_mcp, hold_logging_worker
-from ...runner.local.gate import Gate, Refusal, Rules, check_address, until_first
-from ...runner.local.server import LocalServer, serve_local
-from ..litellm_bridge.options import middleware_for
 from .chat import Chat, Headers, Question, Upstream, json_object, json_response
+from .gate import Gate, Refusal, Rules, check_address, until_first
+from .local import LocalServer, start_local
 
 if TYPE_CHECKING:
-    from .recorder import Recorder
+    from .run_recorder import RunRecorder
 
 _CHAT = ("/v1/chat/completions", "/chat/completions")
 _MODELS = ("/v1/models", "/models")
@@ -70,7 +70,7 @@ class Gateway(_BridgeGate):
     """
 
     def __init__(
-        self, host: str, port: int, rules: Rules, chat: Chat, recorder: Recorder | None = None
+        self, host: str, port: int, rules: Rules, chat: Chat, recorder: RunRecorder | None = None
     ) -> None:
         super().__init__(host, port, rules)
         self._chat = chat
@@ -171,7 +171,7 @@ def serve(
     port: int = 0,
     upstream_key: str | None = None,
     api_key: str | None = None,
-    recorder: Recorder | None = None,
+    recorder: RunRecorder | None = None,
     middleware: ToolCallMiddleware | None = None,
 ) -> Gateway:
     """Serve an OpenAI-compatible endpoint at `http://host:port/v1` (port 0 = any free one) that
@@ -211,7 +211,7 @@ def _set_up_litellm() -> None:
     allow_tools_without_mcp()
 
 
-def serve_local_with_tools(
+def serve_local(
     host: str = "127.0.0.1",
     port: int = 0,
     *,
@@ -220,14 +220,19 @@ def serve_local_with_tools(
     protocol: Any = "hermes",
     tool_choice_by: Literal["response_format", "prompt"] = "response_format",
 ) -> LocalServer:
-    """`serve_local`, where a request with tools is answered by a protocol.
+    """Serve the embedded model at `http://host:port/v1` (port 0 = any free one) until closed.
 
-    Raises the errors of `serve_local`, and UnknownProtocol.
+    A request with tools is answered by the protocol. `api_key` makes the endpoint refuse other
+    callers. Without one it must stay on loopback, where it answers requests to localhost alone,
+    and none of pages of other sites (403).
+
+    Raises BadOptions for an open endpoint on a public address and for anything that is not a port,
+    UnknownProtocol, SetupError where the packages are missing or the port is taken.
     """
     middleware = middleware_for(protocol, {"tool_choice_by": tool_choice_by})
     _set_up_litellm()
     gate = partial(_ToolServer, middleware=middleware)
-    return serve_local(host, port, api_key=api_key, threads=threads, gate=gate)
+    return start_local(host, port, api_key=api_key, threads=threads, gate=gate)
 
 
 async def _models_of(upstream: Upstream, headers: Headers) -> bytes:

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from toolparse_lab.core.errors import SetupError
-from toolparse_lab.runner.local.gate import Gate, Refusal, Rules, is_loopback, parsed_head
+from toolparse_lab.extensions.serve.gate import Gate, Refusal, Rules, is_loopback, parsed_head
 
 LOCAL = [("host", "127.0.0.1:8080")]
 

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from ...core.errors import UsageError
+from ...integrations.litellm_bridge import acompletion_with
+from ...integrations.litellm_bridge.stream import tapped_stream
 from ...middleware import ToolCallMiddleware, Turn
 from ...runner.answer import Answer
 from ...runner.complete import completion_of
@@ -21,10 +23,8 @@ from ...runner.exchange.redaction import redact_exact, secrets_of_request, url_s
 from ...runner.exchange.types import Completion, Model, Request
 from ...runner.failures import error_kind, error_message, retry_after, status_code
 from ...runner.litellm_faults import ignore_warnings
-from ...runner.local.gate import Refusal, response_bytes
 from ...runner.log_guard import guard_logs
-from ..litellm_bridge import acompletion_with
-from ..litellm_bridge.stream import tapped_stream
+from .gate import Refusal, response_bytes
 
 Headers: TypeAlias = list[tuple[str, str]]  # names in lower case, with their values
 EVENT_HEAD = (

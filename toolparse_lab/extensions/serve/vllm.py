@@ -1,7 +1,7 @@
 """vLLM with our parser, by its own flag for plugins.
 
     vllm serve MODEL --enable-auto-tool-choice \
-        --tool-parser-plugin toolparse_lab.servers.vllm --tool-call-parser toolparse_hermes
+        --tool-parser-plugin toolparse_lab.extensions.serve.vllm --tool-call-parser toolparse_hermes
 
 Importing this module registers a tool parser for every format.
 """

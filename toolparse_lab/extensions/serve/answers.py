@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ..formats.registry import PARSER_NAMES, protocols
-from ..middleware import ToolCallMiddleware, create_tool_middleware
-from ..middleware.stream import AnswerStream, Delta
-from ..middleware.turn import Turn
+from ...formats.registry import PARSER_NAMES, protocols
+from ...middleware import ToolCallMiddleware, create_tool_middleware
+from ...middleware.stream import AnswerStream, Delta
+from ...middleware.turn import Turn
 
 PREFIX = "toolparse_"
 

@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from ..core.errors import BadOptions, ToolparseError
-from ..runner.exchange.passed import Passed
-from ..runner.exchange.redaction import redact
-from ..runner.store.store import Store
+from ...core.errors import BadOptions, ToolparseError
+from ...runner.exchange.passed import Passed
+from ...runner.exchange.redaction import redact
+from ...runner.store.store import Store
 
 # How it works. Whoever serves an application calls `add`, which takes a lock for a moment and never
 # waits. One thread takes all that waits, at most `_BATCH` at once, and writes it in one

@@ -1,6 +1,7 @@
 """SGLang with our parser. It has no flag for plugins, so that its server is started from here.
 
-    python -m toolparse_lab.servers.sglang --model-path MODEL --tool-call-parser toolparse_hermes
+    python -m toolparse_lab.extensions.serve.sglang --model-path MODEL \
+        --tool-call-parser toolparse_hermes
 
 Importing this module registers a detector for every format, which has to happen before SGLang
 reads its arguments.
