@@ -59,7 +59,7 @@ MUTANTS = (
         "a broken call swallows the next one",
     ),
     Mutant(
-        "parser/quoting.py",
+        "parser/recognition/fences.py",
         "if self._lone == _INSIDE:\n                return",
         "if True:\n                return",
         "calls in code fences",
@@ -178,7 +178,7 @@ MUTANTS = (
         "the short way of damaged JSON counts no depth",
     ),
     Mutant(
-        "parser/recovery.py",
+        "parser/recognition/bare_calls.py",
         "if not calls or not all((c.valid and c.arguments) or (c.ok and has_key) for c in calls):",
         "if not calls:",
         "JSON in prose becomes a call",

@@ -26,7 +26,7 @@ from toolparse_lab.formats.parameters.strict import read_functions, trimmed
 from toolparse_lab.formats.registry import protocol_of
 from toolparse_lab.formats.rxml import element as rxml_text
 from toolparse_lab.formats.scan import partial_start
-from toolparse_lab.parser.recovery import CallLines, first_signs
+from toolparse_lab.parser.recognition.python_calls import PythonCalls, first_signs
 from toolparse_lab.parser.resolve import Resolver
 from toolparse_lab.parser.state import Setting, _Either
 from toolparse_lab.parser.text import TextScanner
@@ -224,8 +224,8 @@ def test_a_line_that_no_name_of_a_tool_begins_is_no_call_of_python(text: str, fi
     tools = {spec.name: spec for spec in tool_specs([{"name": "get.f"}, {"name": "_g"}])}
     if text[0] not in first_signs(tuple(tools)):
         protocol = protocol_of("hermes")
-        lines = CallLines(Resolver(protocol, tools, ParseOptions()), ())
-        assert lines.line(text, final, 0, False) is None
+        lines = PythonCalls(Resolver(protocol, tools, ParseOptions()), ())
+        assert lines.judge(text, final, 0, False) is None
 
 
 # Tools whose names begin like literals of the formats, and contain what these end with.

@@ -18,14 +18,12 @@ from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_text
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.parser.attempt import (
-    example_end,
+from toolparse_lab.parser.recognition.attempts import (
     example_spans,
     find_attempt,
-    is_shown,
     parameter_names,
-    shown_ranges,
 )
+from toolparse_lab.parser.recognition.shown import example_end, is_shown, shown_ranges
 
 HERE = Path(__file__).parents[1]
 

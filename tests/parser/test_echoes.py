@@ -16,8 +16,9 @@ from tests.growth import grows_linearly
 from tests.quotations import CALLS, TOOLS, WAYS, asked, formats, written
 from toolparse_lab.core.errors import BadOptions, NoSuchItem, UnreadableInput
 from toolparse_lab.core.types import CallEnd, Source, Span
-from toolparse_lab.parser import echoes
-from toolparse_lab.parser.echoes import Folded, fold, request_texts
+from toolparse_lab.parser.recognition import echoes
+from toolparse_lab.parser.recognition.folding import Folded, fold
+from toolparse_lab.parser.recognition.request import request_texts
 from toolparse_lab.views.ansi import render_ansi
 
 CALL = (

@@ -13,7 +13,7 @@ from tests.laws import check_all
 from toolparse_lab.entry.parse import Reader
 from toolparse_lab.formats.json.scan import ends_in_value
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.parser.unclosed import open_head
+from toolparse_lab.parser.recognition.truncation import open_head
 
 TEXT = {"type": "string"}
 TOOLS: list[Any] = [

@@ -21,8 +21,8 @@ from ..core.types import (
 from ..formats.base import Protocol
 from ..formats.like import ProtocolLike
 from ..formats.registry import protocol_of
-from ..parser.ending import lost_by_response
 from ..parser.engine import StreamParser, auto_protocol
+from ..parser.recognition.lost_calls import lost_by_response
 from ..parser.state import Setting, setting_of
 from ..parser.whole import read_whole
 

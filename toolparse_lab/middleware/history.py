@@ -23,7 +23,7 @@ from ..core.toolspec import ToolSpec
 from ..core.values import write_canonical
 from ..formats.results import ToolResult, media_of
 from ..formats.surface import neutral
-from ..parser.echoes import MOST_NESTED, NO_TEXT
+from ..parser.recognition.request import MOST_NESTED, NO_TEXT
 from .attempts import attempt_of
 from .choice import name_in
 from .content_parts import OnError, call_safely

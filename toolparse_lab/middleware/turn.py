@@ -13,7 +13,7 @@ from ..entry.foreign.protocol import AnyProtocol, ForeignProtocol
 from ..entry.parse import Reader
 from ..formats.base import Protocol
 from ..formats.prompt.messages import LeftOut
-from ..parser.echoes import judged
+from ..parser.recognition.echoes import judged
 from .answer import was_cut
 from .attempts import Attempts
 from .choice import Choice, Kind

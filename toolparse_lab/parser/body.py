@@ -60,20 +60,12 @@ from ..core.values import Value
 from ..formats.base import Message, NeedMore, Opening
 from ..formats.scan import Close, LiteralBody, Scanner
 from ..formats.turns import THINK_ENDS, THINK_TAGS, reasoning_scanner
-from .echoes import as_draft
-from .quoting import WINDOW
-from .resolve import Body, Outcome
+from .recognition.quotes import WINDOW
+from .recognition.truncation import open_head, partial_closer, wrong_closer
+from .recognition.turns import find_token, is_end, is_foreign, thought_end
+from .resolve import Body, Outcome, as_draft
 from .state import Feed, Log, Setting
 from .text import TextScanner
-from .unclosed import (
-    find_token,
-    is_end,
-    is_foreign,
-    open_head,
-    partial_closer,
-    thought_end,
-    wrong_closer,
-)
 
 _FREE = 4096  # characters that may be scanned again in any text, however short
 _AGAIN = 4  # and this many times its length beyond that

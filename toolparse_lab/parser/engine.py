@@ -15,8 +15,8 @@ from ..core.errors import ParserClosed
 from ..core.types import Event, ParseResult, Span
 from ..formats.base import Opening, Protocol
 from .body import BodyReader
-from .echoes import echoes_of
 from .ending import finish
+from .recognition.echoes import echoes_of
 from .state import Feed, Log, Setting, not_a_chunk, setting_of
 from .text import TextScanner
 

@@ -82,6 +82,18 @@ class Body:
     name_span: Span | None = None
 
 
+_QUOTED = "the call is inside another call, or in what only shows it, which does not end before"
+
+
+def as_draft(call: ToolCall, code: str = "call.inside-value", message: str = _QUOTED) -> ToolCall:
+    # A call that is quoted, by default in another one: it is shown and never executed.
+    span = call.segment.span if call.segment else None
+    problem = Problem("scan", code, "error", message, "", span)
+    # One that could not be read keeps saying why.
+    status = "draft" if call.status in ("ok", "unknown_tool") else call.status
+    return replace(call, status=status, problems=(problem, *call.problems))
+
+
 class Resolver:
     """Turns bodies into calls under one protocol, one set of tools and one set of options."""
 

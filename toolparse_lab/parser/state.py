@@ -56,11 +56,13 @@ from ..core.types.spans import make_segment
 from ..formats.base import Codec, Envelope, Protocol, Tools
 from ..formats.scan import longest_of, partial_finder
 from ..formats.turns import THINK_ENDS, THINK_TAGS, TURN_ENDS
-from .echoes import Echoes, Repeats, as_draft
-from .recovery import first_signs, name_heads
-from .resolve import Resolver
+from .recognition.echoes import Echoes
+from .recognition.name_lines import name_heads
+from .recognition.python_calls import first_signs
+from .recognition.quotes import LONG_RUN
+from .recognition.repeats import Repeats
+from .resolve import Resolver, as_draft
 
-LONG_RUN = 256  # a longer run of backticks counts as several, so that it need not be held back
 _MOST_SETTINGS = 128
 
 

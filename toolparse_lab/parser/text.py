@@ -39,11 +39,14 @@ from ..formats.base import NEED_MORE, Decoded, NeedMore, Opening
 from ..formats.json.scan import ends_in_value
 from ..formats.scan import longest_of
 from ..formats.turns import THINK_ENDS, THINK_TAGS, TURN_ENDS, open_reasoning
-from .echoes import as_draft
-from .quoting import MARKS, SAID, Quoting, run_length
-from .recovery import Held, Recovery
-from .state import LONG_RUN, Feed, Log, Setting
-from .unclosed import GivenUp, find_turn_end, open_head
+from .recognition.fences import SAID, Quoting
+from .recognition.held import Held
+from .recognition.quotes import LONG_RUN, MARKS, run_length
+from .recognition.recovery import Recovery
+from .recognition.truncation import GivenUp, open_head
+from .recognition.turns import find_turn_end
+from .resolve import as_draft
+from .state import Feed, Log, Setting
 
 # Some models begin their answer with the head of a chat turn.
 _CHAT_START = "<|im_start|>"
@@ -214,7 +217,7 @@ class TextScanner:
             and not self.message_ends
             and _SENTENCE.search(quoting.before(at))
         ):
-            outcome = self._recover().python.line(tail[at:], final, start, True)
+            outcome = self._recover().python.judge(tail[at:], final, start, False, in_list=True)
             step = self._settle_outcome(self._unless_shown(outcome, tail, at, final), at)
         if step is None:
             self._fresh = False
@@ -294,7 +297,7 @@ class TextScanner:
             and setting.recovers
             and not self.message_ends
         ):
-            outcome = self._recover().fenced(tail[at:], run, final, here, not quoting.spoken)
+            outcome = self._recover().judge_fence(tail[at:], final, here, not quoting.spoken)
             step = self._settle_outcome(self._unless_shown(outcome, tail, at, final), at)
             if step is not None:
                 return step
@@ -439,7 +442,7 @@ class TextScanner:
         # No JSON and no name of a tool begins like this, and nearly every opener does.
         if stripped[0] == "<" or not setting.recovers or self.message_ends:
             return None
-        outcome = self._recover().alone(stripped, final, self._feed.base + lead, first)
+        outcome = self._recover().judge(stripped, final, self._feed.base + lead, first)
         # A head may begin with the white space before the candidate.
         if isinstance(outcome, NeedMore) and setting.partial_start(tail) < lead:
             return False
@@ -451,7 +454,7 @@ class TextScanner:
         setting = self._setting
         if not setting.recovers or self.message_ends or tail[0] not in setting.python_starts:
             return None
-        outcome = self._recover().python.line(tail, final, self._feed.base, False, True)
+        outcome = self._recover().python.judge(tail, final, self._feed.base, True)
         if not isinstance(outcome, NeedMore):
             self._again = -1
         return self._settle_outcome(outcome, 0)
@@ -474,7 +477,7 @@ class TextScanner:
             return False
         if _INSIDE_JSON.search(quoting.before(pos)):
             return None
-        outcome = self._recover().alone(tail[pos:], final, start, False)
+        outcome = self._recover().judge(tail[pos:], final, start, False)
         return self._settle_outcome(self._unless_shown(outcome, tail, pos, final), pos)
 
     def _unless_shown(

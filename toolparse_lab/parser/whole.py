@@ -17,11 +17,11 @@ from ..core.types import ParseResult, Segment, Span, ToolCall
 from ..core.types.spans import make_segment
 from ..formats.base import Codec, Message, Opening
 from ..formats.scan import Close
-from .echoes import echoes_of
-from .ending import OF_SERVER
+from .recognition.echoes import echoes_of
+from .recognition.lost_calls import OF_SERVER
+from .recognition.turns import find_turn_end
 from .resolve import Body
 from .state import SHORTEST, Setting
-from .unclosed import find_turn_end
 
 _LONGEST = 4000  # characters: a longer answer is read in blocks
 # Words that nothing in any format begins with, and that quote nothing.

@@ -11,10 +11,10 @@ from ...core.files import replace_file
 from ...core.types import EXECUTABLE, ParseOptions
 from ...entry.parse import parse, parse_text
 from ...notebook.page import export_html
-from ...parser.attempt import example_spans, find_attempt, parameter_names
 from ...parser.derivation.answers import FIT, tools_of
 from ...parser.derivation.derive import from_chat_template
 from ...parser.laws.check_protocol import check_protocol
+from ...parser.recognition.attempts import example_spans, find_attempt, parameter_names
 from ...views import render_ansi, render_page
 from ...views.show import visible
 from ..console import put, put_json, put_told, read_text, read_tools, say

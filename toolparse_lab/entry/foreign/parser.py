@@ -52,7 +52,8 @@ from ...core.types import (
 from ...core.types.call_pieces import joined, member
 from ...core.values import leaves, read_strict, write_canonical
 from ...formats.base import Decoded, Protocol
-from ...parser.echoes import judged, request_texts
+from ...parser.recognition.echoes import judged
+from ...parser.recognition.request import request_texts
 from ...parser.resolve import Body, Resolver
 from ...parser.state import not_a_chunk
 from .protocol import ForeignProtocol, TheirOptions, tools_for_them

@@ -31,14 +31,14 @@ from ...core.values import Value, read_strict, same, write_canonical
 from ...core.values.printable import printable
 from ...formats.base import Signs
 from ...middleware.flow.reading import internal_problem, internal_problem_of
-from ...parser.attempt import (
+from ...parser.recognition.attempts import (
     Attempt,
     example_spans,
     find_attempt,
     find_own_result,
     parameter_names,
 )
-from ...parser.ending import CALL_ENDS
+from ...parser.recognition.lost_calls import CALL_ENDS
 from ...runner.exchange.types import Completion
 from ..cases.case import Case
 from ..cases.final_text import matches_answer

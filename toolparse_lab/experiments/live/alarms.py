@@ -13,7 +13,7 @@ from ...entry.capture import Captured
 from ...entry.parse import parse, parse_text, stream
 from ...formats.registry import protocol_of, protocols
 from ...formats.surface import delimiters_of
-from ...parser.attempt import find_attempt, parameter_names
+from ...parser.recognition.attempts import find_attempt, parameter_names
 from .answers import LiveAnswer
 
 ALARMS: Mapping[str, str] = {

@@ -14,7 +14,7 @@ from ...core.types import ParseOptions, ParseResult, Problem, Segment, Span
 from ...core.types.server import IN_CONTENT
 from ...core.types.tokens import Tokens
 from ...entry.parse import Reader, with_lost_calls
-from ...parser.echoes import judged
+from ...parser.recognition.echoes import judged
 from ...runner.exchange.types import Completion
 from ..answer import was_cut
 from ..choice import read_choice, read_tools

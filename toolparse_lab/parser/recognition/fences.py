@@ -1,8 +1,5 @@
-"""Quotation: is what opens here a call, or only shown? Marks of quotation, quoted lines, code, and
-blocks that are introduced as examples.
-
-Markdown counts as far as models write it: code fences at the beginning of a line, inline code
-within one.
+"""Code fences and inline code around the place that the scanner has reached, and openers that they
+only show.
 """
 
 # How it works
@@ -42,130 +39,26 @@ import re
 from dataclasses import replace
 from typing import Literal
 
-from ..core.types import Problem, Span
-from ..formats.base import NEED_MORE, NeedMore, Opening
-from ..formats.scan import Close
-from .state import LONG_RUN, Feed, Log, Setting
-
-WINDOW = 512  # characters before an opener that are looked at
-LINE_HEAD = 16  # characters at the beginning of its line
-
-# A quoted line, also in a list, or a row of a table.
-_LINE_SIGN = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:>|\|[ \t])")
-_INDENTED_LINE = re.compile(r" {4}| {0,3}\t")
-# A straight mark opens behind white space or a bracket, and closes anywhere else.
-_STRAIGHT = re.compile(r"(?P<open>(?:^|(?<=[\s(\[{:=,;>\u2014\u2013]))\\?[\"'](?=\S|\Z))|[\"']")
-_OPENING = "\u201c\u201e\u00ab\u300c\u300e"
-_CLOSING = "\u201d\u201c\u00bb\u300d\u300f"  # German closes with the mark that opens in English
-_ADJACENT = re.compile(
-    r"(?:[\u2018\u201a\u2039]|(?:^|[\s(:])[\u00bb\u203a]|(?:^|[\s(\[{:=,;>\u2014\u2013])\\?\")\Z"
+from ...core.types import (
+    Problem,
+    Span,
 )
-MARKS = frozenset("\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e ")
-"""characters after which a line break, and then an opener, may be a quotation all the same"""
-
-# A mark or a backtick may end a quotation; an apostrophe inside a word does not.
-_CLOSES = re.compile("[\"`\u201d\u201c\u00bb\u300d\u300f]|(?<!\\w)['\u2019]|['\u2019](?!\\w)")
-_SIGN = re.compile("[\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e]")
-# An apostrophe is no mark; one that stands right before markup is.
-_SINGLE = re.compile(r"(?:^|[\s(\[{:=,;>\u2014\u2013])\\?'(?:[<\[{`|][^'\n]*)?\Z")
-# A block is an example where the words before it say so, or say that it is somebody else's.
-_EXAMPLE = re.compile(
-    r"\b(?:examples?|e\.\s?g|for instance|such as|samples?|illustrat\w+|hypothetical\w*"
-    # A draft may be what the tool writes: only that of a call, or one that is not sent, is shown.
-    r"|drafts?(?:\s+of\s+(?:the|a|my)\s+calls?|\W{1,3}(?:only|not)\b)|pseudo-?code"
-    r"|like th(?:is|at)|looks? like|instead of|avoid|never(?!\s+mind)|refuse"
-    r"|(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca)(?:\s+not|n['\u2019]t)\s+"
-    r"(?:do|call|run|execute|send|use|make|follow|perform|be|write)"
-    r"|beispiel\w*|ejemplo|exemple|esempio|exemplo|(?:bij)?voorbeeld|e[kx]sempel|esimerki\w*"
-    r"|przyk\u0142ad\w*|\u00f6rne(?:\u011fin|k)|v\u00ed d\u1ee5|contoh"
-    r"|(?:\u043d\u0430)?\u043f\u0440\u0438(?:\u043c\u0435\u0440|\u043a\u043b\u0430\u0434))\b"
-    r"|\b(?:says?|said|wrote|writes|written|reads?|contain(?:s|ed|ing)?|quot(?:es?|ed|ing)"
-    r"|states?|told|tells)\b[^.!?\n]*:\s*\Z"
-    # Chinese and Japanese, Korean, Arabic, Hindi, Hebrew, Thai: words without borders.
-    r"|\u4f8b|\uc608\ub97c \ub4e4|\uc608\uc2dc|\u0645\u062b\u0627\u0644|\u0645\u062b\u0644\u0627"
-    r"|\u0909\u0926\u093e\u0939\u0930\u0923|\u05d3\u05d5\u05d2\u05de\u05d4"
-    r"|\u0e15\u0e31\u0e27\u0e2d\u0e22\u0e48\u0e32\u0e07",
-    re.IGNORECASE,
+from ...formats.base import NEED_MORE, NeedMore, Opening
+from ..state import Feed, Log, Setting
+from .quoted_sections import Shown
+from .quotes import (
+    LINE_HEAD,
+    LONG_RUN,
+    MARKS,
+    WINDOW,
+    goes_on_lazily,
+    introduces_block,
+    is_example,
+    is_indented,
+    sign_of,
 )
-
-
-def sign_of(before: str, line_head: str) -> Literal["", "line", "marks"]:
-    """Return the sign by which the call that opens after `before` is quoted, "" for none.
-
-    "line" counts for the opener's line alone, "marks" for all up to the mark that closes them.
-
-    before: the text up to the opener, WINDOW characters at most, nothing of an earlier call.
-    line_head: the beginning of the opener's line, '' where an earlier call is in it.
-    """
-    if _LINE_SIGN.match(line_head):
-        return "line"
-    return "marks" if before and _is_in_marks(before) else ""
-
-
-def _is_in_marks(before: str) -> bool:
-    line = before[before.rfind("\n") + 1 :]
-    is_whole = not line
-    if is_whole:
-        # A mark alone at the end of a line may be about the next one.
-        line = before.rstrip().rpartition("\n")[2]
-    elif not _SIGN.search(line):
-        return False
-    if _ADJACENT.search(line) or _SINGLE.search(line):
-        return True
-    is_open = False
-    for mark in _STRAIGHT.finditer(line) if not is_whole else ():
-        if mark[0].endswith('"'):
-            is_open = not is_open and mark["open"] is not None
-    if is_open:
-        return True
-    depth = 0
-    for character in line:
-        if character in _OPENING and (character != "\u201c" or not depth):
-            depth += 1
-        elif character in _CLOSING and depth:
-            depth -= 1
-    return depth > 0
-
-
-def goes_on_lazily(before: str) -> bool:
-    # Whether a line before is quoted, and it and those after it look like calls, as in "> f(1)".
-    # As in Markdown, the next line may then be a part of the quotation without its sign.
-    lines = before.removesuffix("\n").split("\n")
-    for line in map(str.strip, reversed(lines)):
-        ends_call = line.endswith((")", "]", "}"))
-        if line.startswith(">"):
-            return ends_call or len(line[1:].split()) == 1
-        # A tool's name stands alone on its line.
-        if not ends_call and len(line.split()) != 1:
-            return False
-    return False
-
-
-def is_example(before: str) -> bool:
-    # The block after `before` is introduced as an example, or as someone's words.
-    return bool(_EXAMPLE.search(before.rstrip().rpartition("\n")[2]))
-
-
-def is_indented(line: str) -> bool:
-    return _INDENTED_LINE.match(line) is not None
-
-
-def introduces_block(before: str, whole: bool) -> bool | None:
-    # The line before an indented block makes it one of code: by a colon or a blank line. whole:
-    # the first line of `before` is not part of a longer one. None if all its lines belong to the
-    # block.
-    lines = before.split("\n")[:-1]
-    blank = False
-    for line in reversed(lines if whole else lines[1:]):
-        if not line.strip():
-            blank = True
-        elif not is_indented(line):
-            return blank or line.rstrip().endswith((":", "\uff1a"))
-    return None
-
 
 _BLANK_LINE_OR_TICKS = re.compile(rf"\n[ \t\r]*(?=\n)|`{{1,{LONG_RUN}}}")
-_RUN_OF_TICKS = re.compile(rf"`{{1,{LONG_RUN}}}")
 _MAY_BE_BLANK_LINE = re.compile(r"\n[ \t\r]*\Z")
 _TOKEN = re.compile(r"<[|\uff5c]|\[[A-Z_]{4,24}\]|\]<\]")
 # A fence in quotation marks, which is no fence by its place, and nothing that closes the marks.
@@ -176,12 +69,6 @@ _IN_CODE = "inside quoted code"
 _QUOTED = "inside a quotation"
 SHOWN = "introduced as one"
 SAID = "in a message that is text"
-
-
-def run_length(text: str, at: int) -> int:
-    """Return the number of backticks at `at`, or `LONG_RUN` if there are more."""
-    run = _RUN_OF_TICKS.match(text, at)
-    return len(run[0]) if run else 0
 
 
 class Quoting:
@@ -456,106 +343,3 @@ class Quoting:
             return False
         gap = self._feed.text_of(Span(end, here))
         return gap.isspace() and gap.count("\n") == 1
-
-
-# A body may begin with a code fence of its own.
-_NOTHING = re.compile(r"\s*(?:`{3,}\w{1,16}[ \t\r]*\n\s*)?\Z")
-_SEPARATORS = re.compile(r"[\s,;]*\Z")
-_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
-
-
-class Shown:
-    """The last opener of one text that was only shown, and what is quoted with it."""
-
-    def __init__(self, setting: Setting, feed: Feed) -> None:
-        self._setting = setting
-        self._feed = feed
-        self.end = 0
-        self._start = 0
-        self.alone = False
-        self._opening: Opening | None = None
-        self._answer = (-1, False)
-        self._inner = -1
-        self._reach = 0
-
-    def begin(self, at: int, opening: Opening, alone: bool) -> None:
-        """Note an opener at an offset in raw. alone: its sign counts for its own lines alone."""
-        # One inside the beginning of another call, or right after it, is a part of that.
-        if at == self._inner and (opening.whole or self._reach <= self.end):
-            self._reach = at + opening.end if opening.whole else 0
-            return
-        if self._start < at < self.end and at + opening.end <= self.end:
-            self.alone = self.alone and alone
-            return
-        self._start, self.end = at, at + opening.end
-        self._opening, self.alone = opening, alone
-
-    def goes_on(self, at: int, start: int, markup: int) -> bool:
-        """Return True if what begins at an offset in raw belongs to the last opener's quotation.
-
-        start: where the text began, after the last segment that is no text. markup: the length of
-        what is there, if it is markup: that may be the closer of what is shown.
-        """
-        if not start <= self._start < at:
-            return False
-        if at < self.end:
-            return True
-        if self._answer[0] != at:
-            self._answer = at, self._goes_on(at, markup)
-        return self._answer[1]
-
-    def _goes_on(self, at: int, markup: int) -> bool:
-        opening, size = self._opening, at - self.end
-        text_of = self._feed.text_of
-        if self._reach > self.end and text_of(Span(self._reach, at)).isspace():
-            self._inner = at
-            return True
-        text = text_of(Span(self.end, at + markup))
-        # The mark right after an opener ends the quotation of a name.
-        if opening is None or _CLOSES.search(text[: min(1, size)]):
-            return False
-        # Right after the opener, as a block's first function after the block's opener.
-        if not opening.whole and self._is_inner(text[:size]):
-            if opening.kind == "call":
-                self._inner = at
-            return True
-        end = self._body_end(opening, text)
-        if end is None or end > size:
-            return end is not None
-        gap = text[end:size]
-        closers = self._setting.closers
-        rest = closers.sub("", gap) if closers is not None else gap
-        if _SEPARATORS.match(rest):
-            return not (self.alone and _BLANK_LINE.search(gap))
-        return not (self.alone or _BLANK_LINE.search(gap) or _CLOSES.search(gap))
-
-    def body_end(self, until: int) -> int:
-        """Return the offset after the body of the last opener, 0 if it is open at `until`."""
-        opening = self._opening
-        if opening is None or not self._start < until:
-            return 0
-        end = self._body_end(opening, self._feed.text_of(Span(self.end, until)))
-        return 0 if end is None else self.end + end
-
-    def _is_inner(self, gap: str) -> bool:
-        # Nothing but the openers of inner blocks is after an opener.
-        heads = self._setting.heads
-        while gap and len(gap) <= 4 * LINE_HEAD:
-            if _NOTHING.match(gap):
-                return len(gap) <= 2 * LINE_HEAD
-            gap = gap.lstrip()
-            head = max((h for h in heads if gap.startswith(h)), key=len, default="")
-            if not head:
-                return False
-            gap = gap[len(head) :]
-        return not gap
-
-    def _body_end(self, opening: Opening, text: str) -> int | None:
-        # In the text after the opener, None if the body is open.
-        if opening.whole or opening.kind != "call":
-            return 0
-        envelope = (opening.owner or self._setting.protocol).envelope
-        scanner = envelope.scanner(opening, self._setting.tools)
-        step = scanner.scan(text, True)
-        close = step if isinstance(step, Close) else scanner.finish()
-        return None if close is None else close.end

@@ -1,0 +1,113 @@
+"""Calls as bare JSON: a value, or several in a row, with nothing else on its lines."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from ...core.types import Span
+from ...formats.base import NEED_MORE, NeedMore
+from ...formats.json.call import (
+    ARGUMENT_KEYS,
+    CALL_HEAD,
+    CALL_HEAD_SO_FAR,
+    JsonCall,
+    behind_stray_brackets,
+    next_call,
+)
+from ...formats.json.forms import JsonList
+from ..resolve import Resolver
+from .held import Candidate, Held
+
+_ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*(?:[{{"']|null\b)""")
+_BLANK_LINE = re.compile(r"\n[ \t\r]{0,40}+\n")
+_CODEC = JsonCall("", "")  # calls as objects, without delimiters
+_NAMED_CODEC = JsonList("[", "]", name_is_key=True)  # objects of which each key is a tool's name
+_NAMED_HEAD = re.compile(
+    r"""(?:\[\s{0,40})?\{\s{0,40}(["'])(?P<name>[^"'\\\s]{1,256})\1\s{0,10}:\s{0,10}\{"""
+)
+_NAMED_SO_FAR = re.compile(
+    r"""(?:\[\s{0,40})?(?:\{\s{0,40}"""
+    r"""(?:(["'])(?P<name>[^"'\\\s]{0,256})(?:\1\s{0,10}(?::\s{0,10})?)?)?)?\Z"""
+)
+
+
+class JsonValue(Candidate):
+    """A JSON value that may be a call, wherever it is."""
+
+    def __init__(self, resolver: Resolver, heads: tuple[str, ...]) -> None:
+        super().__init__(resolver, heads, '"')
+        self._is_named = False  # its first key is a tool's name
+
+    def _head(self, text: str, pos: int, final: bool) -> Literal[True] | NeedMore | None:
+        tools = self._resolver.tools
+        self._is_named = False
+        if CALL_HEAD.match(text, pos):
+            return True
+        named = _NAMED_HEAD.match(text, pos)
+        self._is_named = named is not None and named["name"] in tools
+        if self._is_named:
+            return True
+        if final:
+            return None
+        so_far = _NAMED_SO_FAR.match(text, pos)
+        key = so_far["name"] or "" if so_far else ""
+        may_be = so_far is not None and any(name.startswith(key) for name in tools)
+        return NEED_MORE if may_be or CALL_HEAD_SO_FAR.match(text, pos) else None
+
+    def _call_or_text(self, text: str, start: int, end: int, close: int, at: int) -> Held:
+        # `close` is where the held text ends. It is a call if a codec of plain JSON calls reads
+        # it, and every call in it is of a known tool with its arguments under a key of their own:
+        # faults that the schema reports are problems of the call. Without such a key they have to
+        # be valid, and more than a name.
+        inner = text[start:end]
+        codec = _NAMED_CODEC if self._is_named else _CODEC
+        decoded, calls = self._calls_in(codec.read, inner, start, close, at)
+        has_key = _ARGUMENTS.search(inner) is not None
+        if not calls or not all((c.valid and c.arguments) or (c.ok and has_key) for c in calls):
+            return Held(close)
+        return Held(close, Span(at + start, at + end), decoded, inner)
+
+
+class BareCalls(JsonValue):
+    """Recognises a JSON value, or several in a row as one, with no other text on its lines."""
+
+    def judge(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
+        """Judge a JSON value, or several in a row as one, with no other text on its lines. It may
+        end at an opener or a stray closer. The arguments are those of `alone`.
+
+        first: its opener may be in the prompt. Elsewhere a stray closer says that something is
+        wrong, and there is no call. What is no call is text up to `Held.end`.
+        """
+        if self._at != at:
+            head = self._head(text, 0, final)
+            if head is not True:
+                return head
+            self._begin(at, 0)
+
+        end = self._value_end(text, final)
+        # Another value that looks like a call may follow: Llama's semicolon, a comma or a line
+        # break stand between them, or brackets too many.
+        while end is not None and (begin := next_call(text, end, final)) is not None:
+            if begin < 0:
+                return NEED_MORE
+            # After a blank line a list is a set of calls of its own.
+            if text[begin] == "[" and _BLANK_LINE.search(text, end, begin):
+                break
+            space = self._space  # what `_begin` forgets, and was passed all the same
+            self._begin(at, begin)
+            self._space = space
+            end = self._value_end(text, final)
+        if end is None:
+            # Cut off: one character is text, and what is behind it may be something else.
+            return Held(1) if final else NEED_MORE
+        # Brackets too many are a part of the value, for the codec to judge.
+        end = behind_stray_brackets(text, end, final)
+        if end < 0:
+            return NEED_MORE
+        close = self._line_end(text, end, final, first)
+        if isinstance(close, NeedMore):
+            return NEED_MORE
+        if close is None:
+            return Held(end, alone=False)
+        return self._call_or_text(text, 0, end, close, at)

@@ -1,0 +1,132 @@
+"""Quotation by signs in the text before an opener: marks, quoted lines, words that introduce an
+example.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+WINDOW = 512  # characters before an opener that are looked at
+LONG_RUN = 256  # a longer run of backticks counts as several, so that it need not be held back
+_RUN_OF_TICKS = re.compile(rf"`{{1,{LONG_RUN}}}")
+LINE_HEAD = 16  # characters at the beginning of its line
+
+
+# A quoted line, also in a list, or a row of a table.
+_LINE_SIGN = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:>|\|[ \t])")
+_INDENTED_LINE = re.compile(r" {4}| {0,3}\t")
+# A straight mark opens behind white space or a bracket, and closes anywhere else.
+_STRAIGHT = re.compile(r"(?P<open>(?:^|(?<=[\s(\[{:=,;>\u2014\u2013]))\\?[\"'](?=\S|\Z))|[\"']")
+_OPENING = "\u201c\u201e\u00ab\u300c\u300e"
+_CLOSING = "\u201d\u201c\u00bb\u300d\u300f"  # German closes with the mark that opens in English
+_ADJACENT = re.compile(
+    r"(?:[\u2018\u201a\u2039]|(?:^|[\s(:])[\u00bb\u203a]|(?:^|[\s(\[{:=,;>\u2014\u2013])\\?\")\Z"
+)
+MARKS = frozenset("\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e ")
+"""characters after which a line break, and then an opener, may be a quotation all the same"""
+
+
+_SIGN = re.compile("[\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e]")
+# An apostrophe is no mark; one that stands right before markup is.
+_SINGLE = re.compile(r"(?:^|[\s(\[{:=,;>\u2014\u2013])\\?'(?:[<\[{`|][^'\n]*)?\Z")
+# A block is an example where the words before it say so, or say that it is somebody else's.
+_EXAMPLE = re.compile(
+    r"\b(?:examples?|e\.\s?g|for instance|such as|samples?|illustrat\w+|hypothetical\w*"
+    # A draft may be what the tool writes: only that of a call, or one that is not sent, is shown.
+    r"|drafts?(?:\s+of\s+(?:the|a|my)\s+calls?|\W{1,3}(?:only|not)\b)|pseudo-?code"
+    r"|like th(?:is|at)|looks? like|instead of|avoid|never(?!\s+mind)|refuse"
+    r"|(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca)(?:\s+not|n['\u2019]t)\s+"
+    r"(?:do|call|run|execute|send|use|make|follow|perform|be|write)"
+    r"|beispiel\w*|ejemplo|exemple|esempio|exemplo|(?:bij)?voorbeeld|e[kx]sempel|esimerki\w*"
+    r"|przyk\u0142ad\w*|\u00f6rne(?:\u011fin|k)|v\u00ed d\u1ee5|contoh"
+    r"|(?:\u043d\u0430)?\u043f\u0440\u0438(?:\u043c\u0435\u0440|\u043a\u043b\u0430\u0434))\b"
+    r"|\b(?:says?|said|wrote|writes|written|reads?|contain(?:s|ed|ing)?|quot(?:es?|ed|ing)"
+    r"|states?|told|tells)\b[^.!?\n]*:\s*\Z"
+    # Chinese and Japanese, Korean, Arabic, Hindi, Hebrew, Thai: words without borders.
+    r"|\u4f8b|\uc608\ub97c \ub4e4|\uc608\uc2dc|\u0645\u062b\u0627\u0644|\u0645\u062b\u0644\u0627"
+    r"|\u0909\u0926\u093e\u0939\u0930\u0923|\u05d3\u05d5\u05d2\u05de\u05d4"
+    r"|\u0e15\u0e31\u0e27\u0e2d\u0e22\u0e48\u0e32\u0e07",
+    re.IGNORECASE,
+)
+
+
+def sign_of(before: str, line_head: str) -> Literal["", "line", "marks"]:
+    """Return the sign by which the call that opens after `before` is quoted, "" for none.
+
+    "line" counts for the opener's line alone, "marks" for all up to the mark that closes them.
+
+    before: the text up to the opener, WINDOW characters at most, nothing of an earlier call.
+    line_head: the beginning of the opener's line, '' where an earlier call is in it.
+    """
+    if _LINE_SIGN.match(line_head):
+        return "line"
+    return "marks" if before and _is_in_marks(before) else ""
+
+
+def _is_in_marks(before: str) -> bool:
+    line = before[before.rfind("\n") + 1 :]
+    is_whole = not line
+    if is_whole:
+        # A mark alone at the end of a line may be about the next one.
+        line = before.rstrip().rpartition("\n")[2]
+    elif not _SIGN.search(line):
+        return False
+    if _ADJACENT.search(line) or _SINGLE.search(line):
+        return True
+    is_open = False
+    for mark in _STRAIGHT.finditer(line) if not is_whole else ():
+        if mark[0].endswith('"'):
+            is_open = not is_open and mark["open"] is not None
+    if is_open:
+        return True
+    depth = 0
+    for character in line:
+        if character in _OPENING and (character != "\u201c" or not depth):
+            depth += 1
+        elif character in _CLOSING and depth:
+            depth -= 1
+    return depth > 0
+
+
+def goes_on_lazily(before: str) -> bool:
+    # Whether a line before is quoted, and it and those after it look like calls, as in "> f(1)".
+    # As in Markdown, the next line may then be a part of the quotation without its sign.
+    lines = before.removesuffix("\n").split("\n")
+    for line in map(str.strip, reversed(lines)):
+        ends_call = line.endswith((")", "]", "}"))
+        if line.startswith(">"):
+            return ends_call or len(line[1:].split()) == 1
+        # A tool's name stands alone on its line.
+        if not ends_call and len(line.split()) != 1:
+            return False
+    return False
+
+
+def is_example(before: str) -> bool:
+    # The block after `before` is introduced as an example, or as someone's words.
+    return bool(_EXAMPLE.search(before.rstrip().rpartition("\n")[2]))
+
+
+def is_indented(line: str) -> bool:
+    return _INDENTED_LINE.match(line) is not None
+
+
+def introduces_block(before: str, whole: bool) -> bool | None:
+    # The line before an indented block makes it one of code: by a colon or a blank line. whole:
+    # the first line of `before` is not part of a longer one. None if all its lines belong to the
+    # block.
+    lines = before.split("\n")[:-1]
+    blank = False
+    for line in reversed(lines if whole else lines[1:]):
+        if not line.strip():
+            blank = True
+        elif not is_indented(line):
+            return blank or line.rstrip().endswith((":", "\uff1a"))
+    return None
+
+
+def run_length(text: str, at: int) -> int:
+    """Return the number of backticks at `at`, or `LONG_RUN` if there are more."""
+    run = _RUN_OF_TICKS.match(text, at)
+    return len(run[0]) if run else 0
