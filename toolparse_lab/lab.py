@@ -39,6 +39,7 @@ from .experiments.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, o
 from .experiments.diagnosis import Diagnosis, Interventions, Ways, diagnose, is_wrong
 from .experiments.endpoint_check import check_cells, refuse_failed
 from .experiments.ingest.build import ingest
+from .experiments.ingest.settings import Settings
 from .experiments.kept_readings import Workers
 from .experiments.live import LiveRun, live_run, take_in
 from .experiments.models import ModelLike, ModelsLike, model_map
@@ -435,9 +436,7 @@ class Lab:
         >>> run.trials()[0].result.calls[0].name
         'f'
         """
-        ingested = ingest(
-            self.store,
-            source,
+        settings = Settings(
             tools=tools,
             cases=cases,
             columns=columns,
@@ -449,8 +448,8 @@ class Lab:
             max_rows=max_rows,
             shape=shape,
             requests=requests,
-            workers=Workers(engine, workers, client, progress),
         )
+        ingested = ingest(self.store, source, settings, Workers(engine, workers, client, progress))
         if progress is not False and (news := str(ingested.log)):
             print(news, file=sys.stderr)
         self._remember_protocols(ingested.plan.arms)

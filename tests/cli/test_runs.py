@@ -20,7 +20,7 @@ from tests.mock_openai import MockOpenAI, unseen
 from tests.waiting import PATIENCE, wait_until
 from toolparse_lab.cli import main
 from toolparse_lab.evals.cases import row_files
-from toolparse_lab.experiments.ingest import build
+from toolparse_lab.experiments.ingest import build, sources
 from toolparse_lab.runner import progress
 from toolparse_lab.runner.store.recording import export_recording
 
@@ -785,7 +785,7 @@ def test_a_refused_source_leaves_no_store(
 def test_a_small_packed_file_of_many_rows_is_refused_at_once(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "MAX_PACKED_ROWS", 10)
+    monkeypatch.setattr(sources, "MAX_PACKED_ROWS", 10)
     rows = [json.dumps({"case_id": f"c{i}", "raw": "hi"}) for i in range(30)]
     text = "\n".join(rows).encode()
     (project / "many.jsonl.gz").write_bytes(gzip.compress(text))

@@ -19,6 +19,7 @@ from toolparse_lab.core.errors import BadCase, BadOptions, IncompleteError, Unre
 from toolparse_lab.evals.cases.row_files import RowSource
 from toolparse_lab.experiments.ingest import build, pieces
 from toolparse_lab.experiments.ingest.pieces import PieceReader, Setup
+from toolparse_lab.experiments.ingest.settings import Settings
 from toolparse_lab.runner.store.rows import COMPLETION_ROW, unpack_json
 
 TOOL = {"name": "add", "parameters": {"properties": {"n": {"type": "integer"}}}}
@@ -178,8 +179,7 @@ def test_this_process_s_credentials_leave_what_a_cluster_has_read(
     body = {"model": "m", "messages": [], "note": "hunter2hunter2"}
     rows = [(1, {"raw": TEXT, "request": body}), (2, {"error": "a hunter2hunter2 b"})]
     source = RowSource("x", iter(rows), from_json=True)
-    options = {"tools": None, "columns": None, "others": "metadata", "model": None, "now": ""}
-    setup, numbered = Setup.of(source, False, None, protocol="hermes", **options)
+    setup, numbered = Setup.of(source, Settings(protocol="hermes"))
     answers = [answer for answers in PieceReader(setup).read(list(numbered)) for answer in answers]
     monkeypatch.setenv("SOME_API_KEY", "hunter2hunter2")
     first, second = map(pieces._redacted, answers)

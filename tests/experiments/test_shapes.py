@@ -18,6 +18,7 @@ import toolparse_lab as tp
 from toolparse_lab.core.errors import BadCase, ToolparseError, UnknownName
 from toolparse_lab.evals.cases.row_files import RowSource
 from toolparse_lab.experiments.ingest.rows import RowReader
+from toolparse_lab.experiments.ingest.settings import Settings
 from toolparse_lab.experiments.ingest.shapes import Log, ShapeReader
 from toolparse_lab.experiments.run import Run
 
@@ -169,10 +170,10 @@ def test_whatever_stands_in_a_row_it_is_read_or_refused(seed: int) -> None:
             node = node[step]
         node[last] = rng.choice(ODD)
         source = RowSource("x", iter(()), unit="row", from_json=True)
-        reader = RowReader(source)
-        for one in ShapeReader(source, Log("x")).read(1, row):
+        reader, log = RowReader(source, Settings()), Log("x")
+        for one in ShapeReader(source).read(1, row, log):
             with suppress(ToolparseError):
-                list(reader.read(1, one))
+                list(reader.read(1, one, log))
 
 
 def test_a_shape_is_forced_or_left_out(lab: tp.Lab) -> None:

@@ -45,7 +45,7 @@ class RowSource:
     An unreadable row is the BadCase that says why, so that the others can be. `table`: the rows
     come from columns, so that an empty cell, or a member of a struct without a value, stands for
     nothing at all. `columns` are their names, where they are known before the first row.
-    `from_json`: the rows were read as JSON, so that they hold nothing else.
+    `from_json`: the rows were read as JSON, so that they hold nothing else. `path`: their file.
     """
 
     name: str
@@ -54,6 +54,7 @@ class RowSource:
     table: bool = False
     columns: tuple[str, ...] | None = None
     from_json: bool = False
+    path: Path | None = None
 
     def bad(
         self, message: str, line: int | None = None, column: str | None = None, **more: Any
@@ -93,7 +94,7 @@ def read_rows(path: Path) -> RowSource:
             expected="a file of rows",
             hint=f"relative paths begin in {Path.cwd()}",
         )
-    return reader(path)
+    return replace(reader(path), path=path)
 
 
 class JsonLines(Iterator[tuple[int | None, Any]]):

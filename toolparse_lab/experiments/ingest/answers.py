@@ -21,7 +21,7 @@ from ...entry.parse import parse_text
 from ...evals.cases.rows import listed
 from ...runner.exchange.types import ERROR_KINDS
 from .columns import ANSWERS, LARGEST, Place, is_true, json_or_text
-from .sources import is_chunk, is_response
+from .sources import is_response, kind_of
 
 # The printed form of a response object of litellm or OpenAI's client, which nobody can read back.
 _PRINTED = re.compile(
@@ -194,10 +194,8 @@ def _capture(place: Place, x: Any, column: str, choice: int) -> Captured:
 
 
 def _is_answer(value: Any) -> bool:
-    # A response, a provider's error, or the pieces of a stream. An empty list is not a stream.
-    if isinstance(value, list):
-        return bool(value) and all(map(is_chunk, value))
-    return is_response(value) or (isinstance(value, Mapping) and set(value) == {"error"})
+    is_error = isinstance(value, Mapping) and set(value) == {"error"}
+    return is_error or kind_of(value) in ("response", "chunk", "stream")
 
 
 def error_of(place: Place, cells: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -18,21 +18,19 @@ import pickle
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import IO, Any
 
 from ... import __version__
-from ...core.errors import BadCase, BadOptions, StoreError, UnreadableInput
+from ...core.errors import BadCase, BadOptions, StoreError
 from ...core.values import write_canonical
 from ...evals.cases.case import Case
 from ...evals.cases.collection import Cases, Skipped
 from ...evals.cases.loading import load_cases
-from ...evals.cases.row_files import JsonLines, RowSource, has_more_lines, is_packed
-from ...evals.cases.rows import BadRows, Errors, Others
+from ...evals.cases.row_files import JsonLines
+from ...evals.cases.rows import BadRows
 from ...runner.exchange.redaction import redact_strings
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Held, Model, PlanItem
@@ -42,8 +40,9 @@ from ...runner.store.store import Store
 from ..arms import Arm
 from ..kept_readings import Workers
 from ..plan import Plan
-from .pieces import Answer, PieceReader, Setup, read_pieces, unpickled
+from .pieces import Answer, Numbered, PieceReader, Setup, read_pieces, unpickled
 from .rows import question_id, resolved, tools_digest
+from .settings import Settings
 from .shapes import CONVERSATION, Log, requests_by_id
 from .sources import answers_of
 
@@ -53,8 +52,6 @@ _IN_MEMORY = 16 << 20  # bytes of answers that wait for the last row, before the
 _PER_STEP = 2000  # rows from one word of progress to the next
 _RAW = COMPLETION_ROW[1:].index("raw")  # of an answer's row, whose key is not there yet
 _STATUS, _ERROR_KIND = map(COMPLETION_ROW.index, ("status", "error_kind"))
-MAX_PACKED_ROWS = 100_000
-"""Rows that are read of a packed file if nobody says how many: a small one can hold any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,68 +64,30 @@ class Ingested:
     log: Log
 
 
-def ingest(
-    store: Store,
-    source: Any,
-    *,
-    tools: Any = None,
-    cases: Any = None,
-    columns: Mapping[str, str | None] | None = None,
-    others: Others = "metadata",
-    model: str | None = None,
-    protocol: Any = "auto",
-    errors: Errors = "raise",
-    split: str | None = None,
-    max_rows: int | None = None,
-    shape: str | None = None,
-    requests: Any = None,
-    workers: Workers,
-) -> Ingested:
+def ingest(store: Store, source: Any, settings: Settings, workers: Workers) -> Ingested:
     """Record the answers of a source, without asking anybody. See `Lab.ingest`.
 
     Raises BadCase and BadOptions for rows and columns that cannot be read. The store is then as it
     was before.
     """
     start = time.monotonic()
-    if max_rows is not None and (isinstance(max_rows, bool) or max_rows < 1):
-        raise BadOptions("max_rows is the most rows that are read", got=max_rows, expected=">= 1")
-    rows = answers_of(source, split=split)
-    # Whoever reads a line of JSONL reads its JSON, too.
-    are_lines = isinstance(rows.rows, JsonLines)
-    if isinstance(rows.rows, JsonLines):
-        rows = replace(rows, rows=rows.rows.texts)
+    rows = answers_of(source, split=settings.split)
     # A file is closed at once where an error or Ctrl-C ends it.
-    ended = closing(rows.rows) if isinstance(rows.rows, Generator) else nullcontext()
-    rows = _at_most(rows, source, max_rows)
-    setup, numbered = Setup.of(
-        rows,
-        are_lines,
-        shape,
-        tools=tools,
-        columns=columns,
-        others=others,
-        model=model,
-        protocol=protocol,
-        now=datetime.now(UTC).isoformat(timespec="milliseconds"),
-    )
-    reader = PieceReader(setup, {} if requests is None else requests_by_id(requests))
+    lines = rows.rows.texts if isinstance(rows.rows, JsonLines) else rows.rows
+    ended = closing(lines) if isinstance(lines, Generator) else nullcontext()
+    setup, numbered = Setup.of(rows, settings)
+    requests = {} if settings.requests is None else requests_by_id(settings.requests)
+    reader = PieceReader(setup, requests)
     with ended, tempfile.SpooledTemporaryFile(_IN_MEMORY) as aside:
-        known = None if cases is None else load_cases(cases)
+        known = None if settings.cases is None else load_cases(settings.cases)
         building = _Building(store, known, aside, reader)
-        bad = BadRows(setup.source, errors)
+        bad = BadRows(setup.source, settings.errors)
         _read_rows(numbered, reader, building, bad, workers)
         log = reader.log
-        left_out = []
+        left_out = [Skipped(what, n, why) for (what, why), n in log.left_out.items()]
         if bad.count:
-            left_out = [Skipped("rows that cannot be read", bad.count, bad.first_message or "")]
-        left_out += [
-            Skipped(f"column {column}", n, "it has the name of a credential")
-            for column, n in reader.rows.names.secrets.items()
-        ]
-        if targets_in_words := reader.rows.targets_in_words:
-            why = "they are no JSON: kept as metadata_target, and their rows are not graded"
-            left_out.append(Skipped("targets", targets_in_words, why))
-        left_out += [Skipped(what, n, why) for (what, why), n in log.left_out.items()]
+            skipped = Skipped("rows that cannot be read", bad.count, bad.first_message or "")
+            left_out.insert(0, skipped)
         plan = building.plan(left_out, log)
         building.record(workers.progress)
     summary = building.summary
@@ -137,35 +96,8 @@ def ingest(
     return Ingested(run_id, plan, summary, log)
 
 
-def _at_most(rows: RowSource, source: Any, most: int | None) -> RowSource:
-    # None: no limit, but for a packed file. Lines of a file are counted before anything is read, so
-    # that a refused one is refused at once.
-    file = Path(source) if isinstance(source, (str, Path)) and Path(rows.name).is_file() else None
-    if most is None:
-        if file is None or not is_packed(file):
-            return rows
-        most = MAX_PACKED_ROWS
-    too_many = UnreadableInput(
-        "the source has more rows than are read",
-        got=f"{rows.name}: more than {most:,}",
-        expected=f"at most {most:,} rows",
-        hint=f"max_rows={10 * most} reads more",
-    )
-    # A cell of CSV may have line breaks, and JSON or Parquet has no lines to count.
-    if file is not None and ".jsonl" in file.name.lower() and has_more_lines(file, most):
-        raise too_many
-
-    def limited() -> Iterator[tuple[int | None, Any]]:
-        for count, row in enumerate(rows.rows, 1):
-            if count > most:
-                raise too_many
-            yield row
-
-    return replace(rows, rows=limited())
-
-
 def _read_rows(
-    numbered: Iterator[tuple[int | None, Any]],
+    numbered: Iterator[Numbered],
     reader: PieceReader,
     building: _Building,
     bad: BadRows,
@@ -195,11 +127,12 @@ def _read_rows(
         building.flush()
     bad.end(count)
     # Only after all rows can it be said that none has a column.
-    if unseen := reader.rows.names.unseen:
+    if unseen := reader.rows.names.awaited - reader.log.seen:
+        column = min(unseen)
         raise rows.bad(
             "no row has this column, which is mapped",
-            column=unseen[0],
-            got=unseen[0],
+            column=column,
+            got=column,
             hint="columns= maps a name of your source to one of ours: {'completion': 'raw'}",
         )
     if not building.items:

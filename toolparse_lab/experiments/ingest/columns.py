@@ -7,7 +7,7 @@ has a name that is common elsewhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -16,9 +16,10 @@ from typing import Any
 from ...core.errors import BadCase
 from ...core.values import read_strict
 from ...evals.cases.row_files import RowSource
-from ...evals.cases.rows import Others, Renaming, json_value
+from ...evals.cases.rows import Renaming, json_value
 from ...evals.frames.columns import columns_of
 from ...runner.exchange.redaction import is_secret_name
+from .settings import Settings
 
 # Name -> what a column of this name contains, and words of other logs for it: the first that is
 # there in order of trust, where no column has the name.
@@ -99,6 +100,8 @@ GUESSES: Mapping[str, tuple[str, ...]] = {
 ANSWERS = (
     "raw or output (the model's text), response (a response object or its JSON), messages, or error"
 )
+CREDENTIAL = "?"
+"""In place of a name: the column has the name of a credential, and is never looked at."""
 LARGEST = 2**31  # what a database's integers hold
 _REMEMBERED = 1000  # sets of columns; rows of JSONL may each have their own
 # Together they are only in a trials frame of this package.
@@ -119,20 +122,15 @@ class ColumnNames:
     columns that are not there, or that cannot be told apart.
     """
 
-    def __init__(
-        self, source: RowSource, columns: Mapping[str, str | None] | None, others: Others
-    ) -> None:
-        # Columns that are left out because their names are those of credentials, with the number of
-        # rows that had one.
-        self.secrets: dict[str, int] = {}
+    def __init__(self, source: RowSource, settings: Settings) -> None:
         self._source = source
-        self._renaming = Renaming(tuple(NAMES), columns or {}, others)
+        self._renaming = Renaming(tuple(NAMES), settings.columns or {}, settings.others)
         # The same columns were mostly looked up before: (column, name) of those taken over, and
         # the column of each name.
         self._of = lru_cache(_REMEMBERED)(lambda columns: tuple(self._look_up(columns)))
         self._keys = lru_cache(_REMEMBERED)(self._look_up_keys)
-        self._awaited = set(self._renaming.columns)
-        self._unseen = set(self._awaited)
+        self.awaited = frozenset(self._renaming.columns)
+        """Columns that are mapped, of which it is not known yet that they are there."""
         if source.columns is None:
             return
         # A table has its columns before its first row.
@@ -142,7 +140,7 @@ class ColumnNames:
             raise source.bad(
                 "there is no such column", column=missing[0], expected=", ".join(there)
             )
-        self._awaited, self._unseen = set(), set()
+        self.awaited = frozenset()
         if not {name for _, name in self._of(there)} & _ANSWER_NAMES:
             raise source.bad(
                 "no column holds the answers",
@@ -151,37 +149,9 @@ class ColumnNames:
                 hint='say which one it is: columns={"my column": "raw"}',
             )
 
-    @property
-    def unseen(self) -> list[str]:
-        """Columns that were mapped and that no row had so far.
-
-        In a table there are none: its columns are checked at once.
-        """
-        return sorted(self._unseen)
-
-    def start_over(self) -> None:
-        """Forget which columns were there, as for the first row."""
-        self.secrets = dict.fromkeys(self.secrets, 0)
-        self._unseen = set(self._awaited)
-
-    def add(self, secrets: Mapping[str, int], unseen: Iterable[str]) -> None:
-        """Add what was counted while later rows of the source were read."""
-        for column, n in secrets.items():
-            self.secrets[column] = self.secrets.get(column, 0) + n
-        self._unseen.intersection_update(unseen)
-
-    def taken(self, row: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-        """Yield (name, value) of a row's columns taken over.
-
-        Columns with the name of a credential are counted here, and their cells are never looked at.
-        """
-        if self._unseen:
-            self._unseen.difference_update(row)
-        for column, name in self._of(tuple(row)):
-            if column in self.secrets:
-                self.secrets[column] += 1
-            else:
-                yield name, row[column]
+    def taken(self, row: Mapping[Any, Any]) -> tuple[tuple[Any, str], ...]:
+        """Return (column, name) of a row's columns taken over, or `CREDENTIAL` for the name."""
+        return self._of(tuple(row))
 
     def keys_of(self, row: Mapping[Any, Any]) -> dict[str, str]:
         """Return the row's own column of each name; a name that it lacks is its own."""
@@ -234,7 +204,7 @@ class ColumnNames:
 
     def _other(self, label: str) -> str | None:
         # None drops the column. A table may have names that are not strings. What the caller keeps
-        # is metadata; a credential's name counts, so that it drops out of every row.
+        # is metadata.
         column = str(label)
         if column.startswith("metadata_"):
             return label
@@ -248,9 +218,7 @@ class ColumnNames:
             )
         if self._renaming.others == "drop":
             return None
-        if is_secret_name(column):
-            self.secrets.setdefault(column, 0)
-        return f"metadata_{column}"
+        return CREDENTIAL if is_secret_name(column) else f"metadata_{column}"
 
 
 @dataclass(frozen=True, slots=True)

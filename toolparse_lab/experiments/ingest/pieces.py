@@ -17,16 +17,16 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
 from ...core.errors import BadCase, BadOptions
-from ...core.toolspec import ToolSpec, tool_specs
+from ...core.toolspec import tool_specs
 from ...entry.foreign.protocol import any_protocol
 from ...evals.cases.case import Case
 from ...evals.cases.row_files import JsonLines, RowSource
-from ...evals.cases.rows import Others
 from ...evals.engines import available_processes, check_engine, results_of, travels
 from ...formats.registry import is_shipped
 from ...runner.exchange.redaction import (
@@ -43,14 +43,18 @@ from ..arms import prompt_protocol
 from ..kept_readings import Workers
 from .answers import facts_of
 from .rows import Observed, RowReader
+from .settings import Settings
 from .shapes import Log, ShapeReader, with_shapes
+from .sources import at_most
 
 _ROWS = 1000  # in a piece: reading them takes a tenth of a second
 MANY = 50_000
 """Rows from which on all cores read them: others have begun before one is through with fewer."""
 _CHARACTERS = 2 << 20  # from which on a piece has no further row
 
-Rows: TypeAlias = Sequence[tuple[int | None, Any]]
+Numbered: TypeAlias = tuple[int | None, Any]
+"""A row, after its number in the source."""
+Rows: TypeAlias = Sequence[Numbered]
 Readings: TypeAlias = "list[list[Answer | BadCase]]"
 """For each row its answers; the error comes last, where not all of it could be read."""
 
@@ -83,39 +87,44 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What it takes to read rows of a source anywhere. See `Lab.ingest`.
+    """What it takes to read rows of a source in any process.
 
-    source: without its rows. are_lines: the rows are lines of JSONL. shaped, shape: as for
-    `ShapeReader`. now: the time of answers that have none.
+    source: without its rows. are_lines: the rows are lines of JSONL. shaped: they may have a shape.
+    settings: without cases and requests. now: the time of answers that have none.
     """
 
     source: RowSource
     are_lines: bool
     shaped: bool
-    shape: str | None
-    tools: tuple[ToolSpec, ...]
-    columns: Mapping[str, str | None] | None
-    others: Others
-    model: str | None
-    protocol: Any
+    settings: Settings
     now: str
 
     @classmethod
-    def of(
-        cls, rows: RowSource, are_lines: bool, shape: str | None, **options: Any
-    ) -> tuple[Setup, Iterator[tuple[int | None, Any]]]:
+    def of(cls, rows: RowSource, settings: Settings) -> tuple[Setup, Iterator[Numbered]]:
         """Return the setup, and the rows as they are then read."""
+        lines = rows.rows
+        # Whoever reads a line of JSONL reads its JSON, too.
+        if isinstance(lines, JsonLines):
+            rows = replace(rows, rows=lines.texts)
+        rows = at_most(rows, settings.max_rows)
         shaped = False
         # Whose columns are mapped has said what they are.
-        if shape is not None or not options["columns"]:
-            rows, shaped = with_shapes(rows, shape)
+        if settings.shape is not None or not settings.columns:
+            rows, shaped = with_shapes(rows, settings.shape)
         # By id: a copy of a shipped one, or of 'auto', would be taken for one of the caller's own.
-        protocol = any_protocol(options["protocol"])
+        protocol = any_protocol(settings.protocol)
         is_ours = protocol.id == "auto" or is_shipped(protocol.id)
         by_id = is_ours and any_protocol(protocol.id) is protocol
-        options |= {"protocol": protocol.id if by_id else protocol}
-        options |= {"tools": tool_specs(options["tools"])}
-        return cls(replace(rows, rows=iter(())), are_lines, shaped, shape, **options), rows.rows
+        settings = replace(
+            settings,
+            tools=tool_specs(settings.tools),
+            protocol=protocol.id if by_id else protocol,
+            cases=None,
+            requests=None,
+        )
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        source = replace(rows, rows=iter(()))
+        return cls(source, isinstance(lines, JsonLines), shaped, settings, now), rows.rows
 
 
 class PieceReader:
@@ -127,15 +136,8 @@ class PieceReader:
         source = setup.source
         if setup.shaped:
             source = replace(source, columns=None, table=False)
-        self.rows = RowReader(
-            source,
-            tools=setup.tools,
-            columns=setup.columns,
-            others=setup.others,
-            model=setup.model,
-            protocol=setup.protocol,
-        )
-        self.shapes = ShapeReader(setup.source, self.log, setup.shape if setup.shaped else None)
+        self.rows = RowReader(source, setup.settings)
+        self.shapes = ShapeReader(setup.source, setup.settings.shape if setup.shaped else None)
         self._cases: dict[str, Case] = {}
         self._columns: dict[frozenset[str], frozenset[str]] = {}
 
@@ -146,10 +148,11 @@ class PieceReader:
         for line, row in piece:
             if self.setup.are_lines:
                 row = JsonLines.row_of(self.setup.source.name, line, row)
-            for one in self.shapes.read(line, row) if self.setup.shaped else (row,):
+            shaped = self.shapes.read(line, row, self.log) if self.setup.shaped else (row,)
+            for one in shaped:
                 answers: list[Observed | BadCase] = []
                 try:
-                    answers += self.rows.read(line, one)
+                    answers += self.rows.read(line, one, self.log)
                 except BadCase as e:
                     answers.append(e)
                 readings.append(answers)
@@ -222,22 +225,6 @@ class PieceReader:
         self._cases[case.id] = bare = replace(case, metadata={}) if case.metadata else case
         return bare
 
-    # -- what was counted
-
-    def start_over(self, shape: str) -> None:
-        """Begin to count, as before a first row. shape: of the row before."""
-        self.log = self.shapes.log = Log(self.setup.source.name)
-        self.shapes.last = shape
-        self.rows.names.start_over()
-        self.rows.targets_in_words = 0
-
-    def add(self, done: Done) -> None:
-        """Add what was counted elsewhere while the next piece was read."""
-        self.log.add(done.log)
-        self.shapes.last = done.shape
-        self.rows.names.add(done.secrets, done.unseen)
-        self.rows.targets_in_words += done.targets_in_words
-
 
 def _response(observed: Observed) -> dict[str, Any]:
     facts = {
@@ -284,18 +271,14 @@ class Work:
 
 
 class Done(NamedTuple):
-    """What came of a piece, and what was counted. shape: of its last row that has one."""
+    """What came of a piece, and what was counted."""
 
     readings: Readings
-    shape: str
     log: Log
-    secrets: dict[str, int]
-    unseen: list[str]
-    targets_in_words: int
 
 
 def read_pieces(
-    reader: PieceReader, rows: Iterator[tuple[int | None, Any]], workers: Workers
+    reader: PieceReader, rows: Iterator[Numbered], workers: Workers
 ) -> Generator[Readings]:
     """Yield what is in the pieces of a source, in their order.
 
@@ -321,7 +304,7 @@ def read_pieces(
     elif engine != "serial" and not travels(reader.setup):
         raise BadOptions(
             "the protocol cannot be sent to another process",
-            got=reader.setup.protocol,
+            got=reader.setup.settings.protocol,
             hint="put it into a module that can be imported, or say engine='serial'",
         )
     all_pieces = chain(_taken_from(ahead), pieces)
@@ -343,8 +326,8 @@ def _read_elsewhere(
 
     def works() -> Iterator[Work]:
         for piece in pieces:
-            sent.append((piece, reader.shapes.last))
-            yield Work(setup, _packed(piece, reader.setup.are_lines), reader.shapes.last)
+            sent.append((piece, reader.log.last))
+            yield Work(setup, _packed(piece, reader.setup.are_lines), reader.log.last)
 
     results = results_of(
         read_piece, works(), workers.engine or "processes", workers.workers, workers.client
@@ -352,10 +335,10 @@ def _read_elsewhere(
     with closing(results):
         for done in results:
             piece, shape = sent.popleft()
-            if done is None or shape != reader.shapes.last:
+            if done is None or shape != reader.log.last:
                 yield reader.read(piece)
                 continue
-            reader.add(done)
+            reader.log.add(done.log)
             # A process of this machine has this one's environment, a worker of a cluster its own.
             must_look = workers.engine == "dask" and forms_of(())
             yield [list(map(_redacted, x)) for x in done.readings] if must_look else done.readings
@@ -366,17 +349,8 @@ def read_piece(work: Work) -> Done | None:
     if work.rows is None:
         return None
     reader = _reader_of(work.setup)
-    reader.start_over(work.shape)
-    readings = reader.read(unpickled(work.rows))
-    names = reader.rows.names
-    return Done(
-        readings,
-        reader.shapes.last,
-        reader.log,
-        {column: n for column, n in names.secrets.items() if n},
-        names.unseen,
-        reader.rows.targets_in_words,
-    )
+    reader.log = Log(reader.setup.source.name, last=work.shape)
+    return Done(reader.read(unpickled(work.rows)), reader.log)
 
 
 @lru_cache(maxsize=1)
@@ -417,12 +391,12 @@ def _redacted_body(body: bytes) -> bytes:
 
 class _Pieces(Iterator[Rows]):
     # failure: what ended the source before its end. The rows before it are read first.
-    def __init__(self, rows: Iterable[tuple[int | None, Any]]) -> None:
+    def __init__(self, rows: Iterable[Numbered]) -> None:
         self._rows = iter(rows)
         self.failure: Exception | None = None
 
     def __next__(self) -> Rows:
-        piece: list[tuple[int | None, Any]] = []
+        piece: list[Numbered] = []
         size = 0
         try:
             for numbered in self._rows:

@@ -21,23 +21,17 @@ from ...entry.foreign.protocol import AnyProtocol, any_protocol
 from ...evals.cases.case import Case, is_storable
 from ...evals.cases.loading import case_of_members
 from ...evals.cases.row_files import RowSource
-from ...evals.cases.rows import Others, is_missing, listed
+from ...evals.cases.rows import is_missing, listed
 from ...formats.auto import AUTO
 from ...formats.json.openai_json import OPENAI_JSON
 from ...runner.exchange.redaction import redact_named
 from ...runner.exchange.types import EndpointKind
 from ..arms import prompt_protocol
 from .answers import answer_to_offer, captured_of, counts_of, error_of, take_last_message
-from .columns import (
-    NAMES,
-    ColumnNames,
-    Place,
-    is_true,
-    json_or_text,
-    tool_choice_of,
-)
-from .shapes import ShapedRow
-from .sources import is_chunk, is_response
+from .columns import CREDENTIAL, NAMES, ColumnNames, Place, is_true, json_or_text, tool_choice_of
+from .settings import Settings
+from .shapes import Log, ShapedRow
+from .sources import kind_of
 
 _CASE = ("input", "messages", "tools", "target", "metadata")
 _NUMBERS: Mapping[str, type] = {
@@ -81,37 +75,25 @@ class Observed:
 class RowReader:
     """Reads the rows of one source. Every error is a BadCase that names the place.
 
-    source: the rows, for the names of its columns and for errors. tools, model, protocol: those of
-    rows that name none. columns, others: as for `Lab.ingest`. Raises for tools, columns or a
+    source: the rows, for the names of its columns and for errors. Raises for tools, columns or a
     protocol that cannot be read.
     """
 
-    def __init__(
-        self,
-        source: RowSource,
-        *,
-        tools: Any = None,
-        columns: Mapping[str, str | None] | None = None,
-        others: Others = "metadata",
-        model: str | None = None,
-        protocol: Any = "auto",
-    ) -> None:
+    def __init__(self, source: RowSource, settings: Settings) -> None:
         self.source = source
-        self.names = ColumnNames(source, columns, others)
-        self.tools = tool_specs(tools)
-        self.model = model
-        self.protocol = resolved(protocol)
-        self.targets_in_words = 0
-        """Rows whose target is no JSON: it is metadata then, and they are not graded."""
+        self.names = ColumnNames(source, settings)
+        self.tools = tool_specs(settings.tools)
+        self.model = settings.model
+        self.protocol = resolved(settings.protocol)
         # A log says the same few tools and protocols in every row, so each is read once.
         self._known_tools: dict[str | bytes, Any] = {}
         self._protocols: dict[str, AnyProtocol | None] = {}
 
-    def read(self, line: int | None, row: Any) -> Iterator[Observed]:
+    def read(self, line: int | None, row: Any, log: Log) -> Iterator[Observed]:
         """Yield the answers of a row: one, or as many as its response has choices.
 
         line: the number of the row in its source, None if rows have none. row: a mapping, a text, a
-        response object, or the error of a row that could not be read.
+        response object, or the error of a row that could not be read. log: counts what is left out.
         """
         if isinstance(row, BadCase):
             raise row
@@ -119,7 +101,8 @@ class RowReader:
         if type(row) is ShapedRow:
             place = Place(self.source, line, row.shape.name, row.shape.keys)
             offers = row.offers
-        if isinstance(row, Mapping) and (place.shape or not is_response(row)):
+        kind = "row" if place.shape else kind_of(row)
+        if kind == "row":
             # Only the first line of a recording, which has a reader of its own, has this format.
             if row.get("format") == "toolparse-recording":
                 raise UnreadableInput(
@@ -130,8 +113,8 @@ class RowReader:
             if not place.shape:
                 # So that an error names the file's own column.
                 place = Place(self.source, line, keys=self.names.keys_of(row))
-            cells = self._cells(row)
-        elif is_chunk(row):
+            cells = self._cells(row, log)
+        elif kind == "chunk":
             raise place.bad(
                 "a piece of a stream is no answer", got=row, hint="give the list of its pieces"
             )
@@ -145,17 +128,22 @@ class RowReader:
         first = captured_of(place, cells, error, 0)
         if first.choices > 1:
             cells.pop("trial", None)  # they are answers of one request, and counted
-        yield self._observed(place, cells, request, error, first, offers)
-        for choice in range(1, first.choices):
-            further = captured_of(place, cells, error, choice)
-            yield self._observed(place, cells, request, error, further, offers)
+        for choice in range(first.choices):
+            answer = captured_of(place, cells, error, choice) if choice else first
+            yield self._observed(place, cells, request, error, answer, offers, log)
 
-    def _cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def _cells(self, row: Mapping[str, Any], log: Log) -> dict[str, Any]:
         # A cell is missing where it is None, or a mark of its library for that. CSV is the only
         # table counted by lines: an empty cell is how an empty answer is written there.
         is_csv = self.source.table and self.source.unit == "line"
+        if len(log.seen) < len(self.names.awaited):
+            log.seen |= self.names.awaited.intersection(row)
         cells: dict[str, Any] = {}
-        for name, value in self.names.taken(row):
+        for column, name in self.names.taken(row):
+            if name == CREDENTIAL:
+                log.leave_out(f"column {column}", "it has the name of a credential")
+                continue
+            value = row[column]
             if not is_missing(value):
                 cells[name] = value
             elif is_csv and name in ("raw", "output") and value is None:
@@ -170,6 +158,7 @@ class RowReader:
         error: tuple[str, str] | None,
         captured: Captured,
         offers: bool,
+        log: Log,
     ) -> Observed:
         # Adds messages and tools of the request to `cells` where the row has no column of them.
         body = request or {}
@@ -177,7 +166,7 @@ class RowReader:
             value = body.get(name)
             if isinstance(value, list) and value and not cells.keys() & {name, other}:
                 cells[name] = value
-        case, columns = self._case(place, cells, captured)
+        case, columns = self._case(place, cells, captured, log)
         # A chat request that offered tools, to which the provider may answer by calls.
         offers |= bool(case.tools) and "tools" in body
         offers &= captured.completion is False
@@ -231,7 +220,7 @@ class RowReader:
         )
 
     def _case(
-        self, place: Place, cells: dict[str, Any], captured: Captured
+        self, place: Place, cells: dict[str, Any], captured: Captured, log: Log
     ) -> tuple[Case, frozenset[str]]:
         # With the names of the members that the row itself says.
         members = {k: v for k, v in cells.items() if k in _CASE or k.startswith("metadata_")}
@@ -255,7 +244,10 @@ class RowReader:
             # Words about the answer are no calls to compare it with.
             members["metadata_target"] = members.pop("target")
             columns -= {"target"}
-            self.targets_in_words += 1
+            log.leave_out(
+                "targets",
+                "they are no JSON: kept as metadata_target, and their rows are not graded",
+            )
         if isinstance(members.get("metadata"), Mapping):
             members["metadata"] = redact_named(members["metadata"])
         members.setdefault("messages" if "messages" in members else "input", "")

@@ -8,45 +8,105 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ...core.errors import BadCase, MissingExtra, UnreadableInput
 from ...core.values import read_strict
 from ...entry.capture.captured import is_event_stream
-from ...evals.cases.row_files import MAX_UNPACKED, RowSource, read_json, text_lines
+from ...evals.cases.row_files import (
+    MAX_UNPACKED,
+    RowSource,
+    has_more_lines,
+    is_packed,
+    read_json,
+    text_lines,
+)
 from ...evals.cases.rows import is_dataset, rows_of
 
+MAX_PACKED_ROWS = 100_000
+"""Rows that are read of a packed file if nobody says how many: a small one can hold any number."""
 _SAMPLE = re.compile(r"samples/[^/]+\.json")
 
 
 def answers_of(source: Any, *, split: str | None = None) -> RowSource:
     """Return the rows of anything `Lab.ingest` takes.
 
-    source: a path, a text, a response, the pieces of a stream, a frame, or rows in any other form.
     split: the part of a data set to read, None for all of it. Raises as `rows_of` does.
     """
-    if isinstance(source, (str, Path)):
-        # A text with a line break is no path but the stream itself.
-        if isinstance(source, str) and ("\n" in source or is_event_stream(source)):
-            return RowSource("text", iter([(1, source)]), unit="row")
-        path = Path(source)
-        if path.is_dir() or path.suffix.lower() == ".sse":
-            return _streams(path)
-        if path.suffix.lower() == ".eval" and path.is_file():
-            return _inspect_log(path)
-        if path.suffixes[-2:] == [".json", ".gz"] or path.suffix.lower() == ".json":
-            return read_json(path, whole=True)
-        return rows_of(path, split=split)
-    # An empty list is a source without rows.
-    if isinstance(source, (list, tuple)) and source and all(map(is_chunk, source)):
-        return RowSource("stream", iter([(1, list(source))]), unit="row")
-    if is_response(source):
-        return RowSource("response", iter([(1, source)]), unit="row")
-    # A row alone: a whole export, or one line of it. A data set's splits are a mapping, too.
-    if isinstance(source, Mapping) and source and not any(map(is_dataset, source.values())):
-        return RowSource("rows", iter([(1, source)]), unit="row")
-    rows = rows_of(source, split=split)
-    return rows if rows.name else replace(rows, name="rows")
+    kind = kind_of(source)
+    if kind == "path":
+        return _file_rows(Path(source), split)
+    # The splits of a data set are a mapping, too.
+    if kind == "rows" or (kind == "row" and (not source or any(map(is_dataset, source.values())))):
+        rows = rows_of(source, split=split)
+        return rows if rows.name else replace(rows, name="rows")
+    row = list(source) if kind == "stream" else source
+    return RowSource("rows" if kind == "row" else kind, iter([(1, row)]), unit="row")
+
+
+def _file_rows(path: Path, split: str | None) -> RowSource:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if path.is_dir() or suffixes[-1:] == [".sse"]:
+        return _streams(path)
+    if suffixes[-1:] == [".eval"] and path.is_file():
+        return _inspect_log(path)
+    if suffixes[-1:] == [".json"] or suffixes[-2:] == [".json", ".gz"]:
+        return replace(read_json(path, whole=True), path=path)
+    return rows_of(path, split=split)
+
+
+def at_most(rows: RowSource, most: int | None) -> RowSource:
+    """Return rows that raise UnreadableInput after `most` of them.
+
+    None: no limit, except `MAX_PACKED_ROWS` for a packed file. Lines of JSONL are counted at once.
+    """
+    file = rows.path
+    if most is None:
+        if file is None or not is_packed(file):
+            return rows
+        most = MAX_PACKED_ROWS
+    too_many = UnreadableInput(
+        "the source has more rows than are read",
+        got=f"{rows.name}: more than {most:,}",
+        expected=f"at most {most:,} rows",
+        hint=f"max_rows={10 * most} reads more",
+    )
+    # A cell of CSV may have line breaks, and JSON or Parquet has no lines to count.
+    if file is not None and ".jsonl" in file.name.lower() and has_more_lines(file, most):
+        raise too_many
+
+    def limited() -> Iterator[tuple[int | None, Any]]:
+        for count, row in enumerate(rows.rows, 1):
+            if count > most:
+                raise too_many
+            yield row
+
+    return replace(rows, rows=limited())
+
+
+Kind: TypeAlias = Literal["text", "path", "chunk", "stream", "response", "row", "rows"]
+
+
+def kind_of(x: Any) -> Kind:
+    """Return what a source, or a row of one, is.
+
+    text: an answer, or an event stream. chunk: a piece of a stream. stream: all its pieces.
+    response: a whole answer of an interface. row: any other mapping. rows: anything else.
+
+    >>> kind_of("log.jsonl"), kind_of({"role": "assistant"}), kind_of({"raw": ""}), kind_of([])
+    ('path', 'response', 'row', 'rows')
+    """
+    if isinstance(x, (str, Path)):
+        # A text with a line break is no path.
+        return "text" if isinstance(x, str) and ("\n" in x or is_event_stream(x)) else "path"
+    if is_response(x):
+        return "chunk" if is_chunk(x) else "response"
+    if isinstance(x, Mapping):
+        return "row"
+    if isinstance(x, (list, tuple)):
+        # An empty list is a source without rows.
+        return "stream" if x and all(map(is_chunk, x)) else "rows"
+    return "chunk" if is_chunk(x) else "rows"
 
 
 def _inspect_log(path: Path) -> RowSource:
@@ -80,7 +140,7 @@ def _inspect_log(path: Path) -> RowSource:
         except (zipfile.BadZipFile, OSError) as e:
             raise UnreadableInput("this is no log of inspect", got=f"{path}: {e}") from None
 
-    return RowSource(str(path), rows(), unit="sample", from_json=True)
+    return RowSource(str(path), rows(), unit="sample", from_json=True, path=path)
 
 
 def _member(log: Any, name: str) -> dict[str, Any]:

@@ -79,36 +79,33 @@ def with_shapes(rows: RowSource, name: str | None = None) -> tuple[RowSource, bo
 
 
 class ShapeReader:
-    """Makes `ShapedRow`s of rows that have a shape, one for each answer, and counts them in `log`.
+    """Makes `ShapedRow`s of rows that have a shape, one for each answer, and counts them in a log.
 
-    source: of the rows, for errors. name: as for `with_shapes`. last: the name of the shape of the
-    row before, which is tried first.
+    source: of the rows, for errors. name: as for `with_shapes`.
     """
 
-    def __init__(self, source: RowSource, log: Log, name: str | None = None) -> None:
-        self.log = log
-        self.last = ""
+    def __init__(self, source: RowSource, name: str | None = None) -> None:
         self._source, self._forced = source, None if name is None else _SHAPES[name]
         self._responses: set[type] = set()  # of clients' objects that have no shape
 
-    def read(self, line: int | None, row: Any) -> Iterator[Any]:
+    def read(self, line: int | None, row: Any, log: Log) -> Iterator[Any]:
         """Yield the answers of a row, and the error of one that cannot be read."""
         try:
-            yield from self._read(line, row)
+            yield from self._read(line, row, log)
         except BadCase as e:
             yield e
 
-    def _read(self, line: int | None, row: Any) -> Iterator[Any]:
+    def _read(self, line: int | None, row: Any, log: Log) -> Iterator[Any]:
         if self._source.table and isinstance(row, Mapping):
             row = _plain(self._source, line, row)  # cells may be arrays
-        known = row if isinstance(row, Mapping) else self._dumped(row)
-        shape = None if known is None else self._shape_of(known)
+        known = row if isinstance(row, Mapping) else self._dumped(row, log)
+        shape = None if known is None else self._shape_of(known, log)
         inner = _inside(known) if known is not None and shape is None else None
         if known is not None and shape is not None:
-            yield from self._answers(shape, line, _plain(self._source, line, known))
+            yield from self._answers(shape, line, _plain(self._source, line, known), log)
         elif inner is not None:
             for item in inner:
-                yield from self._read(line, item)
+                yield from self._read(line, item, log)
         elif self._forced is not None and not isinstance(row, BadCase):
             got = row if known is None else ", ".join(map(str, list(known)[:12]))
             raise self._source.bad(
@@ -121,28 +118,28 @@ class ShapeReader:
         else:
             yield row
 
-    def _shape_of(self, row: Row) -> Shape | None:
+    def _shape_of(self, row: Row, log: Log) -> Shape | None:
         if self._forced is not None:
             return self._forced if self._forced.knows(row) else None
-        return _shape_of(row, _SHAPES.get(self.last))
+        return _shape_of(row, _SHAPES.get(log.last))
 
-    def _dumped(self, row: Any) -> Row | None:
+    def _dumped(self, row: Any, log: Log) -> Row | None:
         # A client's own object of a span or a run, as its JSON.
         if type(row) in self._responses or not hasattr(row, "model_dump"):
             return None
         dumped = row.model_dump(mode="json", by_alias=True)
-        if isinstance(dumped, Mapping) and self._shape_of(dumped) is not None:
+        if isinstance(dumped, Mapping) and self._shape_of(dumped, log) is not None:
             return dumped
         self._responses.add(type(row))
         return None
 
-    def _answers(self, shape: Shape, line: int | None, row: Row) -> Iterator[ShapedRow]:
-        self.last = shape.name
-        self.log.line = line
+    def _answers(self, shape: Shape, line: int | None, row: Row, log: Log) -> Iterator[ShapedRow]:
+        log.last = shape.name
+        log.line = line
         try:
-            for cells in shape.read(row, self.log):
+            for cells in shape.read(row, log):
                 kept = {k: v for k, v in cells.items() if not is_missing(v)}
-                self.log.count(shape, kept)
+                log.count(shape, kept)
                 yield ShapedRow(shape, kept)
         except Damaged as e:
             raise self._source.bad(

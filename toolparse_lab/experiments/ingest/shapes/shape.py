@@ -61,16 +61,21 @@ class ShapedRow(dict[str, Any]):
 class Log:
     """What is known of a source beside the row that is read.
 
-    requests: the lines of the batch that was asked, by `custom_id`.
+    requests: the lines of the batch that was asked, by `custom_id`. last: the name of the shape of
+    the row before, which is tried first.
     """
 
-    def __init__(self, name: str, requests: Mapping[str, Row] | None = None) -> None:
+    def __init__(
+        self, name: str, requests: Mapping[str, Row] | None = None, last: str = ""
+    ) -> None:
         self.name = name
+        self.last = last
         self.requests = requests or {}
         self.line: int | None = None
         self.shapes: dict[str, tuple[str, str]] = {}  # name -> its title and what it has lost
         self.answers: Counter[str] = Counter()  # by the name of their shape
         self.left_out: Counter[tuple[str, str]] = Counter()  # (what, why)
+        self.seen: set[str] = set()  # columns that are mapped
         self.conversations = False
         self._without: Counter[str] = Counter()
 
@@ -82,7 +87,9 @@ class Log:
 
     def add(self, later: Log) -> None:
         """Add what was counted while later rows of the source were read."""
+        self.last = later.last
         self.shapes |= later.shapes
+        self.seen |= later.seen
         self.answers += later.answers
         self.left_out += later.left_out
         self._without += later._without
