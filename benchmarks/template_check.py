@@ -1,4 +1,4 @@
-"""What chat templates lose, of a folder of them: `tp.check_template` of each.
+"""What chat templates lose, of a folder of them: `check_template` of each.
 
     python benchmarks/template_check.py FOLDER            # a row for each template, then each code
     python benchmarks/template_check.py FOLDER --losses   # and every finding, to be checked by hand
@@ -17,10 +17,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import toolparse_lab as tp
-from toolparse_lab.parser.doctor.report import CODES
+from toolparse_lab.extensions.templates import TemplateReport, check_template
+from toolparse_lab.extensions.templates.doctor.report import CODES
 
 
-def row_of(name: str, report: tp.TemplateReport) -> str:
+def row_of(name: str, report: TemplateReport) -> str:
     """Return the findings in a template itself, each with its line and how many values it loses."""
     findings = [
         f"{f.code} ×{len(f.losses)} (line {f.line or '?'}{', patch' if f.patch else ''})"
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("| template | conversations | lost by the template |\n|---|---|---|")
     for path in sorted(chosen.folder.glob("*.jinja")):
         try:
-            report = tp.check_template(path)
+            report = check_template(path)
         except tp.errors.UnreadableTemplate as error:
             print(f"{path.name}: {str(error).splitlines()[0]}", file=sys.stderr)
             continue

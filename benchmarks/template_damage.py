@@ -3,7 +3,7 @@
     python benchmarks/template_damage.py FOLDER            # a folder of chat templates
     python benchmarks/template_damage.py FOLDER --misses   # and the texts that were not read right
 
-Each template's protocol is derived from it (`from_chat_template`); the answers that were
+Each template's protocol is derived from it (`protocol_from_chat_template`); the answers that were
 not used to fit are damaged then. A call is wrong where it could be executed and says something
 else than was meant. A text that was cut off inside a call is right where nothing of that call is
 executed.
@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import toolparse_lab as tp
 from toolparse_lab.core.values import same
-from toolparse_lab.parser.derivation.answers import (
+from toolparse_lab.extensions.templates import DerivedProtocol, protocol_from_chat_template
+from toolparse_lab.extensions.templates.derivation.answers import (
     HELD,
     Answer,
     Answers,
@@ -32,9 +33,9 @@ from toolparse_lab.parser.derivation.answers import (
     rendered_like,
     tools_of,
 )
-from toolparse_lab.parser.derivation.derive import from_chat_template, options_for
-from toolparse_lab.parser.derivation.families import UNIT
-from toolparse_lab.parser.derivation.renderer import ChatTemplate
+from toolparse_lab.extensions.templates.derivation.derive import options_for
+from toolparse_lab.extensions.templates.derivation.families import UNIT
+from toolparse_lab.runner.chat_templates.renderer import ChatTemplate
 
 WAYS = (
     "opener missing",
@@ -56,7 +57,9 @@ class Damage:
     meaning: tuple[Call, ...]
 
 
-def damages(template: ChatTemplate, answers: Answers, protocol: tp.Protocol) -> Iterator[Damage]:
+def damages(
+    template: ChatTemplate, answers: Answers, protocol: DerivedProtocol
+) -> Iterator[Damage]:
     """Yield every damaged answer of a template."""
     derivation = protocol.derivation
     assert derivation is not None
@@ -141,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for path in sorted(chosen.folder.glob("*.jinja")):
         template = ChatTemplate.of(path)
         try:
-            protocol = from_chat_template(path)
+            protocol = protocol_from_chat_template(path)
         except tp.errors.UnreadableTemplate as error:
             print(f"{path.name}: {error.args[0]}".splitlines()[0], file=sys.stderr)
             continue

@@ -119,3 +119,14 @@ OWN_THOUGHTS = template(
     "{% if m.reasoning_content %}[THINK]{{ m.reasoning_content }}[/THINK]{% endif %}",
 )
 PLAIN = template("")
+WITH_TURNS_CALL = (
+    '<tool_call>\n{"name": "{{ c.function.name }}", "arguments": '
+    "{{ c.function.arguments | tojson }}}\n</tool_call>"
+)
+WITH_TURNS = (
+    "{% for m in messages %}<|{{ m.role }}|>\n"
+    "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}"
+    "{{ m.content or '' }}"
+    "{% for c in m.tool_calls or [] %}" + WITH_TURNS_CALL + "{% endfor %}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)

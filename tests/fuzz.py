@@ -32,13 +32,13 @@ if GUIDED and __name__ == "__main__":
     with atheris.instrument_imports(include=["toolparse_lab"]):
         import toolparse_lab as tp
         from toolparse_lab.core.errors import ToolparseError
-        from toolparse_lab.parser.laws import checks as laws
+        from toolparse_lab.entry import laws
     from toolparse_lab.formats.registry import family_heads
 else:
     import toolparse_lab as tp
     from toolparse_lab.core.errors import ToolparseError
+    from toolparse_lab.entry import laws
     from toolparse_lab.formats.registry import family_heads
-    from toolparse_lab.parser.laws import checks as laws
 
 HERE = Path(__file__).parent
 TOOLS = tp.core.toolspec.tool_specs(

@@ -1,5 +1,4 @@
-"""The laws, as the tests use them: they live in the package, since `tp.check_protocol` runs them as
-well."""
+"""The laws, as the tests use them."""
 
 from __future__ import annotations
 
@@ -7,9 +6,8 @@ import os
 from typing import Any
 
 from toolparse_lab.core.types import ParseResult
-from toolparse_lab.parser.laws import check_all as check_laws
-from toolparse_lab.parser.laws import check_partition, check_serial, run_chunks
-from toolparse_lab.parser.laws.checks import LONG
+from toolparse_lab.entry.laws import LONG, check_partition, check_serial, run_chunks
+from toolparse_lab.entry.laws import check_all as check_laws
 
 __all__ = ["check_all", "check_partition", "check_serial", "run_chunks"]
 

@@ -46,7 +46,6 @@ tp.Protocol.from_spec(id="", opener="<a>", closer="</a>") | id
 tp.Protocol.from_spec(id="x", body="jsn") | jsn
 tp.Protocol.from_spec(5) | int
 tp.json_mix_protocol("", "") | tool_call_start
-tp.check_protocol("nope") | nope
 tp.load_cases("missing.jsonl") | missing.jsonl
 tp.load_cases("What is the weather?") | What is the weather?
 tp.load_cases("bad.jsonl") | line 2

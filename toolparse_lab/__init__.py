@@ -85,11 +85,6 @@ if TYPE_CHECKING:
         xml_tool_middleware,
     )
     from .notebook.display import workbench
-    from .parser.doctor.check import check_template
-    from .parser.doctor.replay import ReplayReport, replay_check
-    from .parser.doctor.report import TemplateReport
-    from .parser.laws.check_protocol import LawReport, check_protocol
-    from .parser.laws.check_stream import StreamReport, check_stream
     from .runner.exchange.types import Model
     from .runner.settings import Settings, load_settings
 
@@ -120,11 +115,6 @@ _LATE = {
         "toolparse_lab.notebook.display": "workbench",
         "toolparse_lab.entry.capture": "Captured",
         "toolparse_lab.entry.detect": "Candidate detect",
-        "toolparse_lab.parser.doctor.check": "check_template",
-        "toolparse_lab.parser.doctor.replay": "ReplayReport replay_check",
-        "toolparse_lab.parser.doctor.report": "TemplateReport",
-        "toolparse_lab.parser.laws.check_protocol": "LawReport check_protocol",
-        "toolparse_lab.parser.laws.check_stream": "StreamReport check_stream",
         "toolparse_lab.runner.exchange.types": "Model",
         "toolparse_lab.runner.settings": "Settings load_settings",
     }.items()
@@ -146,7 +136,6 @@ __all__ = [
     "JsonSchema",
     "JsonValue",
     "Lab",
-    "LawReport",
     "Markup",
     "Model",
     "Origin",
@@ -158,15 +147,12 @@ __all__ = [
     "RawLike",
     "ReasoningDelta",
     "Recovered",
-    "ReplayReport",
     "RequestLike",
     "Retract",
     "Segment",
     "Settings",
     "Span",
     "Step",
-    "StreamReport",
-    "TemplateReport",
     "TextDelta",
     "ToolCall",
     "ToolLike",
@@ -175,9 +161,6 @@ __all__ = [
     "Until",
     "Withdrawn",
     "__version__",
-    "check_protocol",
-    "check_stream",
-    "check_template",
     "coerce",
     "coerce_by_schema",
     "compare",
@@ -200,7 +183,6 @@ __all__ = [
     "protocol_for",
     "protocols",
     "reader",
-    "replay_check",
     "report",
     "reward",
     "rjson",

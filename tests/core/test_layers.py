@@ -32,8 +32,8 @@ ROOMS = {
     "views": ("core",),  # views know results, not where they came from
     "arguments": ("core",),
     "formats": ("core", "arguments"),
-    # Laws, doctor, derived formats and outside parsers enter as users do: an arrow that leaves with them.
-    "parser": ("core", "arguments", "formats", "entry", "middleware"),
+    # Parsers of others enter as users do: an arrow that leaves with them.
+    "parser": ("core", "arguments", "formats", "entry"),
     "entry": ("core", "arguments", "formats", "parser"),
     "__init__.py": _PARSING,
     "middleware": (*_PARSING, "runner", "views"),
@@ -55,7 +55,7 @@ THIRD_PARTY = {
     "backports": ("experiments/ingest",),
     "distributed": ("evals/engines.py",),
     "httpx": ("middleware/correction", "runner"),
-    "jinja2": ("parser/derivation", "views"),
+    "jinja2": ("runner/chat_templates", "views"),
     "jsonschema": ("arguments/schema",),
     "litellm": ("extensions/serve", "integrations/litellm_bridge", "runner"),
     "lxml": ("formats/rxml",),
@@ -92,8 +92,6 @@ UPWARD = {
     "formats.surface": ("format_tool_call", "format_tool_response", "format_tools"),
     "integrations.litellm_bridge.calls": ("acompletion_with", "completion_with"),
     "notebook.display": ("browse", "debug", "frame", "html", "text", "workbench"),
-    "parser.derivation.derive": ("model_prompt_of",),
-    "parser.derivation.exchange": ("response_template_for", "response_template_of"),
 }
 # These import by a name they compute; their tables are checked instead.
 BY_NAME = (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from toolparse_lab.parser.laws.checks import run_chunks
+from toolparse_lab.entry.laws import run_chunks
 
 TOOLS = [
     {

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import toolparse_lab as tp
-from toolparse_lab.cli.app import main
-from toolparse_lab.core import hooks
 from toolparse_lab.core.types import Blame, Evidence
 from toolparse_lab.core.types.tokens import Tokens
 from toolparse_lab.views.blame import render_blame
@@ -44,29 +41,6 @@ def test_there_is_nothing_to_show_where_nothing_broke() -> None:
     # A place outside the text is told in words.
     far = Blame("So.", "model", "", (Evidence("raw", "there", 100, 105),))
     assert "there" in render_blame(far, RAW)
-
-
-TEMPLATE = (
-    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
-    "{% for c in m.tool_calls or [] %}<call>{"
-    '"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}'
-    "}</call>{% endfor %}\n{% endfor %}"
-)
-
-
-def test_the_guilty_line_of_a_template_stands_beside_the_value(tmp_path: Path, capsys: Any) -> None:
-    report = tp.check_template(TEMPLATE)
-    finding = report["template.encoded-twice"]
-    page = hooks.mimebundle(report)["text/html"]
-    assert f"Line {finding.line} of the template" in page
-    assert finding.code in page
-    assert "put in" in page
-    file = tmp_path / "t.jinja"
-    file.write_text(TEMPLATE)
-    out = tmp_path / "page.html"
-    assert main(["template", "check", str(file), "--html", str(out)]) == 1
-    assert finding.code in out.read_text("utf-8")
-    assert "wrote" in capsys.readouterr().err
 
 
 def test_recorded_tokens_say_what_the_server_made_of_the_text(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from tests.laws import EXAMPLES
 from tests.parser.test_laws import PIECES
+from toolparse_lab.entry.laws import TOOLS
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.formats.turns import THINK_ENDS, THINK_TAGS
 from toolparse_lab.middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
-from toolparse_lab.parser.laws.check_protocol import TOOLS
 
 CASES = Path(__file__).parents[1] / "cases_core"
 PROTOCOLS = list(family_heads())

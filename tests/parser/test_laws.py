@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.laws import EXAMPLES, check_all
+from toolparse_lab.entry.laws import ODD, TOOLS
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.parser.laws.check_protocol import ODD, TOOLS
 
 CASES = Path(__file__).parents[1] / "cases"
 # Pieces that each format is made of, whole and broken, and the characters that confuse scanners.

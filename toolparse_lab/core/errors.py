@@ -221,7 +221,7 @@ class BadSpec(UsageError):
 
 
 class UnreadableTemplate(UsageError):
-    """Raised by `from_chat_template` for a template no protocol reads.
+    """Raised for a template that no protocol reads.
 
     Args:
         probe: the conversation whose calls read back differently, `text`: the answer as the

@@ -18,8 +18,6 @@ UPWARD = {
     "formats.surface": ("format_tool_call", "format_tool_response", "format_tools"),
     "integrations.litellm_bridge.calls": ("acompletion_with", "completion_with"),
     "notebook.display": ("browse", "debug", "frame", "html", "text", "workbench"),
-    "parser.derivation.derive": ("model_prompt_of",),
-    "parser.derivation.exchange": ("response_template_for", "response_template_of"),
 }
 _MODULES = {name: module for module, names in UPWARD.items() for name in names}
 

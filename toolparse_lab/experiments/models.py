@@ -14,7 +14,7 @@ from ..core.values import write_canonical
 from ..core.values.printable import printable
 from ..entry.foreign.protocol import listed_names
 from ..formats.models import protocol_for, reason_for
-from ..parser.derivation.renderer import ChatTemplate
+from ..runner.chat_templates.renderer import ChatTemplate
 from ..runner.exchange.types import RAW_COMPLETION, Model, Request
 from ..runner.local.provider import LOCAL_MODEL, is_local
 from ..runner.routes import LENGTHS, Untaken, shape_of, untaken
@@ -125,7 +125,7 @@ def _format_of(alias: str, model: Model) -> str:
             got=f"{alias}: {model.name}",
             expected="a model of the table in docs/formats.md",
             hint=f"list its protocol in the place of {OWN!r}: an id, one of "
-            "from_chat_template, or 'native'",
+            "extensions.templates.protocol_from_chat_template, or 'native'",
         ) from None
 
 

@@ -27,7 +27,6 @@ from ..core.errors import BadOptions, BadSpec, UnwritableCall
 from ..core.toolspec import ToolSpec, tool_specs
 from ..core.types import Edit, Problem, Span, Step
 from ..core.types.call import Reading as Candidate
-from ..core.types.derivation import Derivation
 from ..core.types.spans import maker_of
 from ..core.values import Value, read_strict, same
 from ..core.values.printable import printable
@@ -537,7 +536,6 @@ class Protocol:
         failure: the message about an unreadable call. `{text}` is its text.
         signs: signs of an attempt, or None for its opening literals.
         spec: the data it was made from, as JSON, or "" for code.
-        derivation: the account of a protocol derived from a model's files.
 
     The six methods from `format_tools` to `extract_tool_call_segments` are those of a tool-call
     protocol of an AI SDK.
@@ -561,14 +559,10 @@ class Protocol:
     failure: str = FAILURE
     signs: Signs | None = None
     spec: str = ""
-    derivation: Derivation | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """Return the id and a few words; the parts of a format are many pages."""
-        words = self.title
-        if self.derivation is not None:
-            words = f"derived from a {self.derivation.source}: {self.derivation.family}"
-        return printable(f"Protocol({self.id!r}{', ' if words else ''}{words})")
+        return printable(f"Protocol({self.id!r}{', ' if self.title else ''}{self.title})")
 
     def __post_init__(self) -> None:
         # Early, since an object without the defaults of its base class fails late and obscurely.

@@ -1,6 +1,6 @@
 """Which format a model writes, by its name: a table of name patterns.
 
-A model that ships its chat template needs no row here. See `from_chat_template` if it is
+A model that ships its chat template needs no row here. See `extensions.templates` if it is
 at hand. The first row whose pattern is found in the name counts, so special names are before the
 families they belong to.
 """
@@ -243,6 +243,8 @@ def _format_of(model: Any) -> tuple[Protocol, ModelFormat | None]:
         "the format of this model is not known",
         got=model if len(model) <= 200 else f"{model[:200]}…",
         expected="a model of the table in docs/formats.md, or a server's name for its parser",
-        hint=f"{similar} else " * bool(similar)
-        + "derive it: from_chat_template(path); or read with protocol='auto'",
+        hint=f"{similar} else "
+        * bool(similar)
+        + "derive it: extensions.templates.protocol_from_chat_template(path); or read with "
+        "protocol='auto'",
     )

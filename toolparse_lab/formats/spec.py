@@ -14,7 +14,6 @@ from typing import Any
 
 from ..core.errors import BadSpec, near
 from .base import Protocol
-from .derived import derived_protocol
 from .json.mix import json_mix_protocol, json_protocol
 from .parameters.form import FUNCTION_WORDS, PARAMETER_WORDS, TagForm
 from .parameters.tags import tag_protocol
@@ -183,8 +182,6 @@ def from_record(spec_json: str) -> Protocol:
     if values.get("body") == "json_mix":
         del values["body"]
         return json_mix_protocol(**values)
-    if values.get("body") == "derived":
-        return derived_protocol(values)
     return from_spec(values, {})
 
 

@@ -12,11 +12,9 @@ from ..core.toolspec import ToolsLike
 from ..core.types import ParseResult, ToolCall
 from ..core.types.result import DebugView, Stage
 from ..formats.like import ProtocolLike
-from ..parser.doctor.report import TemplateReport
 from ..views import render_diff, render_result
 from ..views.cells import escaped
 from ..views.show import visible
-from .template_view import render_template_report
 
 if TYPE_CHECKING:
     from .bench import Workbench
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 # The static HTML of each type that has one; a module with another type adds its view here.
 HTML_VIEWS: dict[type, Callable[[Any], str]] = {
     ParseResult: render_result,
-    TemplateReport: render_template_report,
     ToolCall: render_diff,
 }
 

@@ -17,13 +17,13 @@ from tests.chat_templates import FAMILIES, OWN_THOUGHTS, PLAIN, SHARED, template
 from tests.laws import EXHAUSTIVE
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
+from toolparse_lab.extensions.templates import model_prompt, protocol_from_chat_template
+from toolparse_lab.extensions.templates.derivation.answers import HELD, tools_of
+from toolparse_lab.extensions.templates.derivation.derived import derived_protocol
+from toolparse_lab.extensions.templates.laws.check_protocol import check_protocol
 from toolparse_lab.formats.prompt.messages import build_messages
-from toolparse_lab.formats.spec import from_record
-from toolparse_lab.parser.derivation import renderer
-from toolparse_lab.parser.derivation.answers import HELD, tools_of
-from toolparse_lab.parser.derivation.derive import from_chat_template
-from toolparse_lab.parser.derivation.renderer import ChatTemplate
-from toolparse_lab.parser.laws.check_protocol import check_protocol
+from toolparse_lab.runner.chat_templates import renderer
+from toolparse_lab.runner.chat_templates.renderer import ChatTemplate
 
 TOOLS = tools_of(HELD)
 TEXTS = {
@@ -46,7 +46,7 @@ TEXTS = {
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.exhaustive(3)
 def test_each_family_is_derived_read_and_written(family: str) -> None:
-    protocol = from_chat_template(FAMILIES[family], id="mine")
+    protocol = protocol_from_chat_template(FAMILIES[family], id="mine")
     derivation = protocol.derivation
     assert derivation is not None
     assert protocol.id == "mine"
@@ -70,7 +70,7 @@ def test_each_family_is_derived_read_and_written(family: str) -> None:
     assert [c.arguments_json for c in again.calls] == [arguments, arguments]
 
     # A run records the data of a protocol, from which it is made again.
-    remade = from_record(protocol.spec)
+    remade = derived_protocol(json.loads(protocol.spec))
     assert (
         tp.parse(TEXTS[family], remade, TOOLS).calls
         == tp.parse(TEXTS[family], protocol, TOOLS).calls
@@ -81,7 +81,7 @@ def test_each_family_is_derived_read_and_written(family: str) -> None:
 
 
 def test_reasoning_in_tags_of_its_own_is_reasoning() -> None:
-    protocol = from_chat_template(OWN_THOUGHTS)
+    protocol = protocol_from_chat_template(OWN_THOUGHTS)
     call = '<call>{"name": "weigh_parcel", "arguments": {"grams": 3}}</call>'
     result = tp.parse(f"[THINK]Heavy?[/THINK]{call}", protocol, TOOLS)
     assert result.reasoning == "Heavy?"
@@ -92,7 +92,7 @@ def test_reasoning_in_tags_of_its_own_is_reasoning() -> None:
 def test_messages_to_a_recipient_are_those_of_a_shipped_protocol() -> None:
     loop = "{% for c in m.tool_calls or [] %}<|start|>assistant to=functions.{{ c.function.name }}"
     call = "<|channel|>commentary json<|message|>{{ c.function.arguments | tojson }}<|call|>"
-    protocol = from_chat_template(template(loop + call + "{% endfor %}"))
+    protocol = protocol_from_chat_template(template(loop + call + "{% endfor %}"))
     assert protocol.derivation is not None
     assert protocol.derivation.row == "harmony_channel"
 
@@ -111,7 +111,7 @@ def test_words_of_python_stand_for_values_in_bare_objects() -> None:
 
 
 def test_special_tokens_may_be_stripped() -> None:
-    protocol = from_chat_template(FAMILIES["named without closer"])
+    protocol = protocol_from_chat_template(FAMILIES["named without closer"])
     assert [c.ok for c in tp.parse('weigh_parcel{"grams": 3}', protocol, TOOLS).calls] == [True]
     # In the middle of prose, and for a tool that nobody offers, it is text.
     assert not tp.parse('Say weigh_parcel{"grams": 3}', protocol, TOOLS).calls
@@ -162,7 +162,7 @@ def test_input_without_a_template_is_named_with_what_to_do(tmp_path: Path) -> No
     ]
     for wrong, words in inputs:
         with pytest.raises(BadOptions, match=words) as refusal:
-            from_chat_template(wrong)
+            protocol_from_chat_template(wrong)
         assert refusal.value.expected, words
         assert len(str(refusal.value)) < 800, words
 
@@ -170,25 +170,25 @@ def test_input_without_a_template_is_named_with_what_to_do(tmp_path: Path) -> No
     (tmp_path / "tokenizer_config.json").write_text('{"eos_token": "</s>"}')
     (tmp_path / "chat_template.jinja").write_text(PLAIN)
     with pytest.raises(BadOptions, match=r"pass .*chat_template.jinja, or the folder"):
-        from_chat_template(tmp_path / "tokenizer_config.json")
+        protocol_from_chat_template(tmp_path / "tokenizer_config.json")
 
 
 def test_an_id_is_one_that_frames_and_files_can_have() -> None:
     for wrong in ("a b", "", 3, "auto", "x" * 500):
         with pytest.raises(tp.errors.BadSpec, match="id"):
-            from_chat_template(FAMILIES["json"], id=wrong)  # type: ignore[arg-type]
+            protocol_from_chat_template(FAMILIES["json"], id=wrong)  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_derived_is_refused_with_its_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnreadableTemplate, match="writes no calls") as refusal:
-        from_chat_template(PLAIN)
+        protocol_from_chat_template(PLAIN)
     assert refusal.value.probe == "one call"
     with pytest.raises(UnreadableTemplate, match="no Jinja template"):
-        from_chat_template("{% if \n")
+        protocol_from_chat_template("{% if \n")
     with pytest.raises(UnreadableTemplate, match="line 2: unexpected"):
-        from_chat_template("{{ messages }}\n{{ }")
+        protocol_from_chat_template("{{ messages }}\n{{ }")
     with pytest.raises(UnreadableTemplate, match="does not render a conversation"):
-        from_chat_template("{{ raise_exception('no tools here') }}")
+        protocol_from_chat_template("{{ raise_exception('no tools here') }}")
     # Constants are computed when a template is compiled.
     with monkeypatch.context() as patch:
         patch.setattr(renderer._Renderer, "answer", lambda *_: {"error": "MemoryError: too much"})
@@ -201,7 +201,7 @@ def test_what_cannot_be_derived_is_refused_with_its_probe(monkeypatch: pytest.Mo
         "<call>{{ c.function.name }} {{ c.function.arguments | tojson | replace('\"', '') }}</call>"
     )
     with pytest.raises(UnreadableTemplate) as refusal:
-        from_chat_template(template(loop + torn + "{% endfor %}"))
+        protocol_from_chat_template(template(loop + torn + "{% endfor %}"))
     assert refusal.value.probe
     assert refusal.value.text.count("<call>") >= 1
 
@@ -263,17 +263,17 @@ def test_the_renderer_inherits_no_environment(monkeypatch: pytest.MonkeyPatch) -
 def test_the_command_shows_a_derivation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "chat_template.jinja"
     path.write_text(FAMILIES["slots"])
-    assert main(["protocol", "derive", str(path), "--id", "mine"]) == 0
+    assert main(["template", "derive", str(path), "--id", "mine"]) == 0
     out = capsys.readouterr().out
     assert "family     slots" in out
     assert "<the_key>" in out
     assert 'track_ferry {"harbor":"Vela Norte","depth":7}' in out
-    assert main(["protocol", "derive", str(path), "--json"]) == 0
+    assert main(["template", "derive", str(path), "--json"]) == 0
     account = json.loads(capsys.readouterr().out)
     assert account["family"] == "slots"
     assert len(account["calls"]) == 2
     path.write_text(PLAIN)
-    assert main(["protocol", "derive", str(path)]) == 2
+    assert main(["template", "derive", str(path)]) == 2
     assert "writes no calls" in capsys.readouterr().err
 
 
@@ -297,14 +297,14 @@ def test_of_shipped_formats_that_read_alike_the_one_that_is_written_is_named(
     call = written.replace("{name}", "{{ c.function.name }}").replace("{pairs}", pairs)
     call = call.replace("{json}", "{{ c.function.arguments | tojson }}")
     body = template("{% for c in m.tool_calls or [] %}" + call + gap + "{% endfor %}")
-    protocol = from_chat_template(body)
+    protocol = protocol_from_chat_template(body)
     assert protocol.derivation is not None
     assert protocol.derivation.row == shipped
 
 
 def test_an_account_is_shown_in_words() -> None:
     hostile = FAMILIES["slots"].replace("<tool_use>", "<tool_use>\x1b[31m<script>")
-    protocol = from_chat_template(hostile, id="mine")
+    protocol = protocol_from_chat_template(hostile, id="mine")
     assert protocol.derivation is not None
     views = protocol.derivation._repr_mimebundle_()
     assert views["text/plain"] == repr(protocol.derivation) == str(protocol.derivation)
@@ -324,32 +324,36 @@ def test_the_command_reads_standard_input(
     template = FAMILIES["slots"]
     for text in (template, json.dumps({"chat_template": template})):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-        assert main(["protocol", "derive", "-", "--id", "mine"]) == 0
+        assert main(["template", "derive", "-", "--id", "mine"]) == 0
         assert "family     slots" in capsys.readouterr().out
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    assert main(["protocol", "derive", "-"]) == 2
+    assert main(["template", "derive", "-"]) == 2
     assert "an empty text" in capsys.readouterr().err
 
 
-def test_the_models_own_prompt_is_a_wording() -> None:
-    protocol = from_chat_template(FAMILIES["json"])
+def test_the_models_own_prompt_is_one_for_plans(tmp_path: Path) -> None:
+    protocol = protocol_from_chat_template(FAMILIES["json"])
     tool = {"name": "find", "parameters": {"type": "object", "properties": {"q": {}}}}
-    assert "model" in protocol.wordings.names
-    for copy in (protocol, from_record(protocol.spec)):
+    for copy in (protocol, derived_protocol(json.loads(protocol.spec))):
         (system, user) = build_messages(
-            "Where?", [tool], protocol=copy, wording="model", few_shot=0
+            "Where?", [tool], protocol=copy, builder=model_prompt(copy), few_shot=0
         )
         assert system["role"] == "system"
         assert user["content"] == "Where?"
         assert system["content"].startswith("<tool>{")
         assert '"name": "find"' in system["content"]
-    # A template that says nothing about tools is no wording of theirs.
+    case = {"id": "c", "input": "Where?", "tools": [tool]}
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        plan = lab.plan([case], {"m": "openai/m"}, [protocol], wording=model_prompt(protocol))
+        (request,) = plan.requests.values()
+        assert request.messages[0] == system
+    # A template may say nothing about tools.
     silent = FAMILIES["json"].replace("{% for t in tools or [] %}", "{% for t in [] %}")
+    prompt = model_prompt(protocol_from_chat_template(silent))
     with pytest.raises(BadOptions, match="writes nothing about tools"):
-        build_messages("Where?", [tool], protocol=from_chat_template(silent),
-                       wording="model", few_shot=0)  # fmt: skip
-    with pytest.raises(BadOptions, match=r"(?s)no prompt of that .*another plan"):
-        build_messages("Where?", [tool], protocol=tp.protocols()["hermes"], wording="model")
+        prompt(tools=[tp.ToolSpec.of(tool)])
+    with pytest.raises(BadOptions, match="no chat template"):
+        model_prompt(tp.protocols()["hermes"])
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no folder of real chat templates")
@@ -358,7 +362,7 @@ def test_real_templates_are_derived() -> None:
     paths = sorted(SHARED.glob("*.jinja"))[:: 1 if EXHAUSTIVE else 4]
     for path in paths:
         try:
-            from_chat_template(path)
+            protocol_from_chat_template(path)
         except UnreadableTemplate as error:
             refused.append(f"{path.name}: {str(error).splitlines()[0]}")
     assert all("writes no calls" in line for line in refused), refused

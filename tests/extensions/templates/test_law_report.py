@@ -14,13 +14,15 @@ import pytest
 import toolparse_lab as tp
 from tests.entry.test_foreign import TOOLS, Camel, Collecting, Segmenting, Snake, a_call
 from toolparse_lab.arguments.rjson.damage import Refusal
+from toolparse_lab.entry.laws import TOOLS as SHIPPED_TOOLS
+from toolparse_lab.entry.laws import LawBroken, check_all
+from toolparse_lab.extensions.templates import check_protocol, check_stream
+from toolparse_lab.extensions.templates.laws import check_protocol as module
+from toolparse_lab.extensions.templates.laws.check_protocol import LAWS, LawReport, shrink
 from toolparse_lab.formats.base import NeedMore, Opening, Protocol, Reading, Tools
 from toolparse_lab.formats.json.call import JsonCall
 from toolparse_lab.formats.json.scan import JsonTags
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.parser.laws import LawBroken, check_all, check_protocol
-from toolparse_lab.parser.laws.check_protocol import LAWS, LawReport, shrink
-from toolparse_lab.parser.laws.check_protocol import TOOLS as SHIPPED_TOOLS
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +32,7 @@ OURS = [*family_heads(), "auto"]
 @pytest.mark.parametrize("id", OURS)
 @pytest.mark.exhaustive(3)
 def test_our_protocols_keep_the_laws(id: str) -> None:
-    report = tp.check_protocol(id, examples=10)
+    report = check_protocol(id, examples=10)
     assert report.ok, str(report)
     assert {f.law for f in report.findings} == set(LAWS)
     not_ours = {"surface", "stream agrees", "repeatable"} | (
@@ -44,7 +46,7 @@ def test_protocols_of_one_s_own_keep_the_laws() -> None:
         tp.json_mix_protocol("[[C]]", "[[/C]]"),
         tp.Protocol.from_spec(id="x", body="tags"),
     ):
-        report = tp.check_protocol(protocol, TOOLS, examples=10, seed=3)
+        report = check_protocol(protocol, TOOLS, examples=10, seed=3)
         assert report.ok, str(report)
 
 
@@ -129,7 +131,7 @@ DEFECTS: list[tuple[str, Protocol]] = [
 @functools.cache
 def report_of(protocol: Any) -> LawReport:
     tools = None if isinstance(protocol, Protocol) else TOOLS
-    return tp.check_protocol(protocol, tools, examples=10)
+    return check_protocol(protocol, tools, examples=10)
 
 
 @pytest.mark.parametrize(("law", "protocol"), DEFECTS, ids=[law for law, _ in DEFECTS])
@@ -155,7 +157,7 @@ def test_one_slow_measurement_changes_no_growth(power: int, monkeypatch: Any) ->
         now += (len(raw) / 50_000) ** power + hiccups.pop(0)
 
     monkeypatch.setattr(time, "process_time", lambda: now)
-    assert check_protocol._growth("", "x", parse_slowly) == pytest.approx(4**power, rel=0.01)
+    assert module._growth("", "x", parse_slowly) == pytest.approx(4**power, rel=0.01)
 
 
 def test_the_counterexample_is_the_smallest_there_is() -> None:
@@ -254,12 +256,12 @@ def test_a_defect_of_an_object_is_found(law: str, protocol: Any) -> None:
 
 def test_the_same_seed_finds_the_same() -> None:
     protocol = THEIRS[0][1]
-    assert report_of(protocol) == tp.check_protocol(protocol, TOOLS, examples=10)
+    assert report_of(protocol) == check_protocol(protocol, TOOLS, examples=10)
 
 
 @pytest.mark.parametrize("protocol", [Snake, Segmenting()])
 def test_a_sound_object_passes(protocol: Any) -> None:
-    report = tp.check_protocol(protocol, TOOLS, examples=10)
+    report = check_protocol(protocol, TOOLS, examples=10)
     assert report.ok, str(report)
     assert report.protocol == f"custom:{'Snake' if protocol is Snake else 'Segmenting'}"
     assert "12 laws" not in str(report)
@@ -268,12 +270,12 @@ def test_a_sound_object_passes(protocol: Any) -> None:
 @pytest.mark.parametrize("what", [1, object(), {"formatTools": len}, "no_such", lambda: 1])
 def test_what_is_no_protocol_is_said(what: Any) -> None:
     with pytest.raises(tp.errors.UnknownProtocol):
-        tp.check_protocol(what)
+        check_protocol(what)
 
 
 def test_a_wrong_number_of_examples_and_a_wrong_law_are_said() -> None:
     with pytest.raises(tp.errors.BadOptions):
-        tp.check_protocol("hermes", examples=-1)
+        check_protocol("hermes", examples=-1)
     with pytest.raises(KeyError, match="no law 'gravity'"):
         report_of(THEIRS[0][1])["gravity"]
 
@@ -312,7 +314,7 @@ class Naive:
     ],
 )
 def test_sound_parsers_do_not_mind_the_chunks(parser: Any) -> None:
-    report = tp.check_stream(RAW, parser)
+    report = check_stream(RAW, parser)
     assert report.ok
     assert report.tried == len(RAW) + 8
     assert (
@@ -321,7 +323,7 @@ def test_sound_parsers_do_not_mind_the_chunks(parser: Any) -> None:
 
 
 def test_a_parser_that_minds_the_chunks_is_shown_where() -> None:
-    report = tp.check_stream(RAW, Naive)
+    report = check_stream(RAW, Naive)
     assert not report.ok
     single = [d.cuts[0] for d in report.differences if len(d.cuts) == 1]
     assert single == list(range(1, 13))
@@ -334,19 +336,19 @@ def test_a_parser_that_raises_has_that_as_its_result() -> None:
         def feed(self, chunk: str) -> list[Any]:
             return [1 // (len(chunk) - 3)]
 
-    report = tp.check_stream("abcdef", Breaks)
+    report = check_stream("abcdef", Breaks)
     assert next(d.cuts for d in report.differences if d.got.startswith("ZeroDivisionError: ")) == (
         3,
     )
-    assert tp.check_stream("abc", lambda: Collecting(Snake(), TOOLS, None)).ok
-    assert tp.check_stream(a_call("{}"), Camel()).ok
+    assert check_stream("abc", lambda: Collecting(Snake(), TOOLS, None)).ok
+    assert check_stream(a_call("{}"), Camel()).ok
 
 
 def test_what_is_no_stream_parser_is_said() -> None:
     with pytest.raises(tp.errors.UnknownProtocol):
-        tp.check_stream("a", 1)
+        check_stream("a", 1)
     with pytest.raises(tp.errors.UnknownProtocol):
-        tp.check_stream("a", lambda: 1)
+        check_stream("a", lambda: 1)
 
 
 def test_a_law_says_what_it_is_and_why() -> None:

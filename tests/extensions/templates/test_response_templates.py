@@ -11,12 +11,15 @@ import pytest
 import toolparse_lab as tp
 from tests.chat_templates import FAMILIES
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
-from toolparse_lab.parser.derivation.answers import HELD, tools_of
-from toolparse_lab.parser.derivation.derive import from_chat_template
-from toolparse_lab.parser.derivation.exchange import response_template_of, structural_tag_of
-from toolparse_lab.parser.derivation.response_template import (
+from toolparse_lab.extensions.templates import (
+    protocol_from_chat_template,
+    protocol_from_response_template,
+    response_template_of,
+    structural_tag_of,
+)
+from toolparse_lab.extensions.templates.derivation.answers import HELD, tools_of
+from toolparse_lab.extensions.templates.derivation.response_template import (
     UnsampledPattern,
-    from_response_template,
     sample_of,
 )
 
@@ -85,7 +88,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_response_template_becomes_a_protocol_that_reads_damage(name: str) -> None:
     calls, damaged = CASES[name]
-    protocol = from_response_template(spec(calls), id="mine")
+    protocol = protocol_from_response_template(spec(calls), id="mine")
     assert protocol.derivation is not None
     assert protocol.id == "mine"
     assert protocol.derivation.source == "response template"
@@ -96,7 +99,7 @@ def test_a_response_template_becomes_a_protocol_that_reads_damage(name: str) -> 
     assert result.calls[0].ok
 
     # And back: the same format again.
-    again = from_response_template(response_template_of(protocol))
+    again = protocol_from_response_template(response_template_of(protocol))
     assert again.derivation is not None
     assert again.derivation.family == protocol.derivation.family
 
@@ -114,17 +117,17 @@ def test_templates_come_from_the_files_of_a_model(tmp_path: Path) -> None:
     }
     path = tmp_path / "tokenizer_config.json"
     path.write_text(json.dumps({"response_schema": schema}))
-    protocol = from_response_template(path)
+    protocol = protocol_from_response_template(path)
     assert protocol.derivation is not None
     assert protocol.derivation.row == "hermes"
     for source in (tmp_path, path.read_text()):
-        again = from_response_template(source)
+        again = protocol_from_response_template(source)
         assert again.spec == protocol.spec
     sources: list[Any] = [{}, {"fields": {"content": {}}}, 3, tmp_path / "none.json", "", "{", b"x"]
     sources += ["x" * 5000, "a\0b", [], None]
     for wrong in sources:
         with pytest.raises(BadOptions):
-            from_response_template(wrong)
+            protocol_from_response_template(wrong)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_templates_come_from_the_files_of_a_model(tmp_path: Path) -> None:
 )
 def test_a_response_template_of_no_family_is_refused(calls: dict[str, Any]) -> None:
     with pytest.raises(UnreadableTemplate):
-        from_response_template(spec(calls))
+        protocol_from_response_template(spec(calls))
 
 
 @pytest.mark.parametrize("parser", ["json", "int"])
@@ -157,9 +160,9 @@ def test_values_that_only_another_parser_reads_are_refused(parser: str) -> None:
     calls = json.loads(json.dumps(CASES["tags"][0]))
     calls["content_args"]["value_parser"] = {"name": parser}
     with pytest.raises(UnreadableTemplate):
-        from_response_template(spec(calls))
+        protocol_from_response_template(spec(calls))
     calls["content_args"]["value_parser"] = {"name": "json", "args": {"allow_non_json": True}}
-    protocol = from_response_template(spec(calls))
+    protocol = protocol_from_response_template(spec(calls))
     assert tp.parse("<do=find><with=q>x</with></do>", protocol).calls[0].arguments == {"q": "x"}
 
 
@@ -185,14 +188,14 @@ def test_every_format_that_can_be_said_comes_back() -> None:
     assert not {"hermes", "qwen3_coder_xml", "gemma4", "kimi_k2", "glm45_newline"} & unsayable
     for shipped in ("hermes", "qwen3_coder_xml", "kimi_k2"):
         template = response_template_of(tp.protocols()[shipped])
-        back = from_response_template({"response_template": template})
+        back = protocol_from_response_template({"response_template": template})
         assert back.derivation is not None
         assert back.derivation.row == shipped
 
 
 def test_structural_tags_begin_and_end_as_calls_are_written() -> None:
     schema = TOOL["parameters"]
-    for protocol in (tp.protocols()["hermes"], from_chat_template(FAMILIES["named"])):
+    for protocol in (tp.protocols()["hermes"], protocol_from_chat_template(FAMILIES["named"])):
         tag = structural_tag_of(protocol, [TOOL])
         (outer,) = tag["format"]["tags"]
         (call,) = outer["content"].get("tags", [outer])

@@ -16,9 +16,10 @@ from tests.chat_templates import FAMILIES, PLAIN, SHARED
 from tests.laws import EXHAUSTIVE
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
-from toolparse_lab.parser.derivation.renderer import ChatTemplate
-from toolparse_lab.parser.doctor.report import CODES
-from toolparse_lab.parser.doctor.samples import samples
+from toolparse_lab.extensions.templates import check_template
+from toolparse_lab.extensions.templates.doctor.report import CODES
+from toolparse_lab.extensions.templates.doctor.samples import samples
+from toolparse_lab.runner.chat_templates.renderer import ChatTemplate
 
 # One statement a line, so that a line says which it is.
 HEAD = """\
@@ -186,7 +187,7 @@ SICK: dict[str, tuple[str, tuple[str, int], str]] = {
 
 @pytest.mark.parametrize("style", CLEAN)
 def test_a_clean_template_has_no_finding(style: str) -> None:
-    report = tp.check_template(CLEAN[style])
+    report = check_template(CLEAN[style])
     codes = {finding.code for finding in report.findings}
     # What no template of this notation can write.
     limits = {
@@ -204,7 +205,7 @@ def test_a_clean_template_has_no_finding(style: str) -> None:
 @pytest.mark.exhaustive(2)
 def test_a_planted_fault_is_found_at_its_line(fault: str) -> None:
     code, (text, line), patch = SICK[fault]
-    report = tp.check_template(text)
+    report = check_template(text)
     finding = report[code]
     assert finding.line == line, str(report)
     assert finding.source == text.split("\n")[line - 1]
@@ -222,14 +223,14 @@ def test_a_planted_fault_is_found_at_its_line(fault: str) -> None:
         assert finding.patch is not None
         lines = text.split("\n")
         lines[finding.patch.line - 1] = finding.patch.text
-        again = tp.check_template("\n".join(lines))
+        again = check_template("\n".join(lines))
         assert code not in [f.code for f in again.findings], str(again)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.exhaustive(4)
 def test_families_lose_nothing_but_arguments_as_text(family: str) -> None:
-    report = tp.check_template(FAMILIES[family])
+    report = check_template(FAMILIES[family])
     codes = {f.code for f in report.findings if f.kind != "limit"}
     assert codes <= {"template.encoded-twice"}, str(report)
     # Results are written as they are, so that one can say what the model would have said.
@@ -238,14 +239,14 @@ def test_families_lose_nothing_but_arguments_as_text(family: str) -> None:
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no folder of real chat templates")
 def test_known_losses_of_real_templates_are_found() -> None:
-    null = tp.check_template(SHARED / "Qwen3-Coder.jinja")["template.null"]
+    null = check_template(SHARED / "Qwen3-Coder.jinja")["template.null"]
     assert {loss.title for loss in null.losses} == {"null", "null for a number"}
     assert "args_value | string" in null.source
     assert null.patch is not None
     assert null.patch.healed == 2
-    separator = tp.check_template(SHARED / "CohereForAI-c4ai-command-r-plus-tool_use.jinja")
+    separator = check_template(SHARED / "CohereForAI-c4ai-command-r-plus-tool_use.jinja")
     assert "indent(8)" in separator["template.changed"].source
-    assert tp.check_template(SHARED / "Kimi-K2-Instruct.jinja").ok
+    assert check_template(SHARED / "Kimi-K2-Instruct.jinja").ok
 
 
 def test_there_are_enough_values() -> None:
@@ -257,13 +258,13 @@ def test_there_are_enough_values() -> None:
 
 
 def test_a_named_protocol_reads_the_calls() -> None:
-    report = tp.check_template(HERMES, protocol="hermes")
+    report = check_template(HERMES, protocol="hermes")
     assert report.protocol == "hermes"
     assert not report.findings
     with pytest.raises(UnreadableTemplate, match="not read back"):
-        tp.check_template(HERMES, protocol="mistral_v11")
+        check_template(HERMES, protocol="mistral_v11")
     with pytest.raises(tp.errors.UnknownProtocol):
-        tp.check_template(HERMES, protocol="no_such_format")
+        check_template(HERMES, protocol="no_such_format")
 
 
 def test_a_fault_of_the_reader_is_not_the_templates() -> None:
@@ -271,7 +272,7 @@ def test_a_fault_of_the_reader_is_not_the_templates() -> None:
         calls = re.findall(r"(?s)<tool_call>\n(.*?)\n</tool_call>", text)
         return [json.loads(call.replace('"true"', "true")) for call in calls]
 
-    report = tp.check_template(HERMES, protocol=tp.reader(read, name="hasty", version="1"))
+    report = check_template(HERMES, protocol=tp.reader(read, name="hasty", version="1"))
     assert report.ok
     titles = [loss.title for loss in report["reader.value"].losses]
     assert titles == ["true as text under a union", "true as text, inside an object"]
@@ -280,16 +281,16 @@ def test_a_fault_of_the_reader_is_not_the_templates() -> None:
 
 def test_a_template_that_cannot_be_checked_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableTemplate, match="writes no calls"):
-        tp.check_template(PLAIN)
+        check_template(PLAIN)
     with pytest.raises(UnreadableTemplate, match="no Jinja template"):
-        tp.check_template("{% if \n")
+        check_template("{% if \n")
     with pytest.raises(UnreadableTemplate, match="does not render"):
-        tp.check_template("{{ 'a' * 10 ** 11 }}")
+        check_template("{{ 'a' * 10 ** 11 }}")
     with pytest.raises(BadOptions, match="cannot be read"):
-        tp.check_template(tmp_path / "none.jinja")
+        check_template(tmp_path / "none.jinja")
     torn = HERMES.replace(ANY_FORM, "{{- f.arguments.values() | list | join(' ') ~ f.arguments.keys() | list | join(' ') }}")  # fmt: skip
     with pytest.raises(UnreadableTemplate, match="not read back"):
-        tp.check_template(torn)
+        check_template(torn)
 
 
 def test_a_trace_changes_no_text() -> None:
@@ -356,18 +357,18 @@ def test_a_server_tells_its_template(monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"http://127.0.0.1:{server.server_port}"
     try:
         monkeypatch.setattr(Props, "answer", {"chat_template": HERMES, "bos_token": "<s>"})
-        assert tp.check_template(f"{url}/v1").ok
+        assert check_template(f"{url}/v1").ok
         assert main(["template", "check", url]) == 0
         answers: list[Any] = [{"model": "x"}, [], None]
         for answer in answers:
             monkeypatch.setattr(Props, "answer", answer)
             with pytest.raises(BadOptions, match=r"(?s)tell its chat template.*vLLM, SGLang"):
-                tp.check_template(url)
+                check_template(url)
     finally:
         server.shutdown()
         server.server_close()
     with pytest.raises(BadOptions, match="cannot be asked"):
-        tp.check_template(url)
+        check_template(url)
 
 
 def test_every_code_is_said_in_words_and_met() -> None:
@@ -378,3 +379,26 @@ def test_every_code_is_said_in_words_and_met() -> None:
     }  # fmt: skip
     assert met | others == set(CODES)
     assert all(re.fullmatch(r"(template|limit|reader)\.[a-z-]+", code) for code in CODES)
+
+
+TWICE = (
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}<call>{"
+    '"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}'
+    "}</call>{% endfor %}\n{% endfor %}"
+)
+
+
+def test_the_guilty_line_of_a_template_stands_beside_the_value(tmp_path: Path, capsys: Any) -> None:
+    report = check_template(TWICE)
+    finding = report["template.encoded-twice"]
+    page = report._repr_mimebundle_()["text/html"]
+    assert f"Line {finding.line} of the template" in page
+    assert finding.code in page
+    assert "put in" in page
+    file = tmp_path / "t.jinja"
+    file.write_text(TWICE)
+    out = tmp_path / "page.html"
+    assert main(["template", "check", str(file), "--html", str(out)]) == 1
+    assert finding.code in out.read_text("utf-8")
+    assert "wrote" in capsys.readouterr().err

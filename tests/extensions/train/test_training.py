@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.extensions.templates.test_replay import TEMPLATE
-from tests.extensions.train.test_tokens import answer_of, vocabulary
-from tests.json_server import JsonServer
+from tests.chat_templates import WITH_TURNS
+from tests.vocabularies import answer_of, vocabulary
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, StoreError
 from toolparse_lab.evals.reports.figures.calibration import Calibration
 from toolparse_lab.middleware.flow import recorded_tokens
-from toolparse_lab.parser.derivation.renderer import ChatTemplate
+from toolparse_lab.runner.chat_templates.renderer import ChatTemplate
 
 PARAMETERS = {
     "type": "object",
@@ -248,7 +247,7 @@ def test_rows_load_as_a_dataset_and_render_back(lab: tp.Lab, tmp_path: Path) -> 
     assert loaded == lines(file)
     jobs = [{"messages": row["messages"], "add_generation_prompt": False} for row in loaded]
     for rendering, text in zip(
-        ChatTemplate.of(TEMPLATE).render(jobs), answers.values(), strict=True
+        ChatTemplate.of(WITH_TURNS).render(jobs), answers.values(), strict=True
     ):
         calls = tp.parse(rendering.text, "hermes").calls
         assert [c.arguments for c in calls] == [c.arguments for c in tp.parse(text, "hermes").calls]
@@ -332,104 +331,3 @@ def test_tokens_and_rows_on_the_command_line(lab: tp.Lab, tmp_path: Path, capsys
         assert main(["export", run.run_id[:8], "--as", rows, "--out", str(file), *store]) == 0
         assert lines(file)
     assert "left out" in capsys.readouterr().out
-
-
-def test_a_replay_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
-    from tests.extensions.templates.test_replay import CALL, conversation
-
-    (tmp_path / "t.jinja").write_text(TEMPLATE)
-    file = tmp_path / "c.json"
-    file.write_text(json.dumps(conversation()))
-    assert main(["template", "replay", str(tmp_path / "t.jinja"), str(file)]) == 0
-    file.write_text(json.dumps({"messages": conversation(CALL.replace(": ", ":")), "tools": []}))
-    assert main(["template", "replay", str(tmp_path / "t.jinja"), str(file)]) == 1
-    assert "replay.white-space" in capsys.readouterr().out
-    file.write_text("{")
-    assert main(["template", "replay", str(tmp_path / "t.jinja"), str(file)]) == 2
-    assert main(["template", "replay", str(tmp_path / "t.jinja")]) == 2
-
-
-# -- conversations, of a server that says its ids
-
-# As the messages of a later question write the call.
-COMPACT = RIGHT.replace(": ", ":").replace(", ", ",")
-
-
-def token_server(spaces: str) -> JsonServer:
-    """A server that gives ids of prompt and answer, as vLLM does for `return_token_ids`: the first
-    answer calls a tool, the next one says what it gave.
-
-    spaces: what the prompt has between the messages of a later turn.
-    """
-    words = vocabulary("cl100k_base")
-
-    def answer(body: dict[str, Any]) -> dict[str, Any]:
-        later = len([m for m in body["messages"] if m["role"] == "assistant"])
-        prompt = [
-            i
-            for message in body["messages"]
-            for part in (message["content"], spaces if later else "", "<|im_start|>")
-            for i, _ in words.cut(part)
-        ]
-        text = "It is cold in Oslo." if later else COMPACT
-        response = answer_of(words.cut(text), text)
-        choice = response["choices"][0]
-        ids = [i for i, _ in words.cut(text)]
-        choice |= {"index": 0, "finish_reason": "stop", "token_ids": ids}
-        choice["message"]["role"] = "assistant"
-        for token in choice["logprobs"]["content"]:
-            token["top_logprobs"] = []
-            del token["id"]
-        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        return response | {
-            "id": "c", "object": "chat.completion", "created": 1, "model": "m", "usage": usage,
-            "prompt_token_ids": prompt,
-        }  # fmt: skip
-
-    return JsonServer(answer)
-
-
-@pytest.mark.parametrize("spaces", ["", " "])
-def test_a_conversation_is_one_sequence_as_far_as_its_prompts_go_on(
-    lab: tp.Lab, tmp_path: Path, spaces: str
-) -> None:
-    with token_server(spaces) as server:
-        model = tp.Model("openai/m", api_base=server.url, api_key="none")
-        case = {
-            "id": "one",
-            "input": "Weather in Oslo?",
-            "tools": TOOLS,
-            "target": [{"name": "weather", "arguments": {"city": "Oslo", "days": 3}}],
-        }
-        plan = lab.plan(
-            [case],
-            {"m": model},
-            ["hermes"],
-            max_turns=2,
-            logprobs=True,
-            extra_body={"return_token_ids": True},
-            runnable={"weather": lambda city, days: "cold"},
-        )
-        run = lab.run(plan, progress=False)
-    (trial,) = run.trials()
-    assert trial.outcome == "correct", trial.why()
-    assert trial.conversation is not None
-    assert len(trial.conversation.turns) == 2
-    written = run.to_rollouts(tmp_path / "r.jsonl")
-    rows = lines(tmp_path / "r.jsonl")
-    report = trial.replay_check()
-    assert report.levels == ("ids",)
-    if spaces:
-        assert [row["part"] for row in rows] == [0, 1]
-        assert not report.ok
-    else:
-        (row,) = rows
-        assert report.ok
-        mask = row["loss_mask"]
-        drawn = [i for i, own in zip(row["completion_ids"], mask, strict=True) if own]
-        assert vocabulary("cl100k_base").decode(drawn) == COMPACT + "It is cold in Oslo."
-        assert 0 in mask
-        assert {k for k, own in zip(row["kinds"], mask, strict=True) if not own} == {"prompt"}
-    assert written.rows == len(rows)
-    with pytest.raises(BadOptions, match="one turn"):
-        ingested(lab).trials()[0].replay_check()

@@ -20,7 +20,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "read one answer": {
         "parse": ("answers", "read the tool calls of one answer"),
         "test": ("texts", "run recorded answers as tests"),
-        "protocol": ("answers", "derive the protocol of a model from its chat template"),
     },
     "debug recorded answers": {
         "ingest": ("recorded", "turn answers that another program recorded into a run"),
@@ -73,10 +72,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "prepare and check inputs": {
         "init": ("project", "begin a project: settings, a plan and cases to start from"),
         "validate": ("project", "check a file of cases for errors and doubtful rows"),
-        "template": (
-            "answers",
-            "check a chat template: the values that it loses, and if it repeats turns as written",
-        ),
         "config": ("project", "show the settings in force, and their sources"),
     },
     "try it on the embedded model": {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ...core import hooks
 from ...core.errors import BadOptions, near
-from ...core.types import DEFAULT_OPTIONS, Blame, ParseResult, Policy, TokenizerLike
+from ...core.types import DEFAULT_OPTIONS, Blame, ParseResult, Policy
 from ...core.values.printable import printable
 from ...formats.base import Signs
 from ...formats.like import ProtocolLike
@@ -18,8 +18,6 @@ from ...formats.registry import is_shipped
 from ...middleware.flow import asked_of, read_answer, recorded_tokens
 from ...middleware.flow.factors import QuestionSettings
 from ...middleware.flow.reading import internal_problem_of
-from ...parser.derivation.renderer import TemplateLike
-from ...parser.doctor.replay import ReplayReport, replay_check
 from ..cases.case import Case
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from .blame import blame_of
@@ -303,36 +301,6 @@ class Trial(Exports):
             protocols=replace(self.protocols, parse=None if isinstance(reader, str) else reader),
             **{name: getattr(self, name) for name in kept},
         )
-
-    def replay_check(
-        self, template: TemplateLike | None = None, *, tokenizer: TokenizerLike | None = None
-    ) -> ReplayReport:
-        """Return which turns of this trial's conversation the next prompt shows otherwise than they
-        were drawn, see `tp.replay_check`.
-
-        template: the model's chat template, not needed where the ids of prompts and answers were
-        recorded. Raises BadOptions for a trial without a conversation, and the errors of
-        `tp.replay_check`.
-        """
-        if self.conversation is None:
-            raise BadOptions(
-                "this trial has one turn, so there is no later prompt to show it", got=self.trial_id
-            )
-        requests = []
-        for turn in self.conversation.turns:
-            native = turn.completion.endpoint_kind == "native_tools"
-            tokens = recorded_tokens(turn.completion)
-            requests.append(
-                {
-                    "messages": turn.request.messages,
-                    # The JSON of a provider's own calls is nothing that was drawn.
-                    "raw": None if native and tokens is None else turn.completion.raw,
-                    "token_ids": tokens.ids if tokens is not None else (),
-                    "prompt_token_ids": tokens.prompt_ids if tokens is not None else (),
-                }
-            )
-        tools = self.conversation.turns[0].request.tools if requests else ()
-        return replay_check(requests, template, tools=tools, tokenizer=tokenizer)
 
     def judged_arguments(
         self, matchers: Matchers = DEFAULT_MATCHERS

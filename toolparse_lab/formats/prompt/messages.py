@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from typing import Protocol as Interface
 
 from ...arguments.schema.validate import validate
-from ...core import hooks
 from ...core.errors import BadCase, BadOptions, UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.values import read_plain
@@ -218,8 +217,6 @@ def _render(
                 f"Request: {request}\nAnswer:\n{call}" for request, call in shots
             ),
             "form": lambda: protocol.write_call(*_FORM_CALL),
-            # The chat template that a protocol was derived from, rendered in its own process.
-            "model_prompt": lambda: str(hooks.call("model_prompt_of", protocol, specs)),
         },
     )
     return with_input_examples(prompt, protocol, specs)

@@ -16,10 +16,9 @@ from ...core.errors import BadOptions, near
 
 PLACEHOLDERS = (
     *("tools_json", "tools_lines", "tools_signatures", "tools_xml"),
-    *("type_rules", "examples", "form", "model_prompt"),
+    *("type_rules", "examples", "form"),
 )
 
-_FROM_TEMPLATES = "only protocols of from_chat_template have it: ask in all others by another plan"
 _SECTION = re.compile(r"\{\{#(\w+)\}\}\n?(.*?)\{\{/\1\}\}\n?", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 
@@ -56,7 +55,7 @@ class Wordings:
                 "this protocol has no prompt of that wording",
                 got=wording,
                 expected=", ".join(self.names),
-                hint=_FROM_TEMPLATES if wording == "model" else near(wording, self.names),
+                hint=near(wording, self.names),
             )
         return _read_shipped(self.folder, wording)
 

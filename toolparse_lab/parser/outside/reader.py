@@ -7,13 +7,10 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-from ...core import hooks
-from ...core.errors import SetupError, UnknownName, near
+from ...core.errors import BadOptions, SetupError, UnknownName, near
 from ...entry.foreign.protocol import ForeignProtocol
-from ...formats.registry import protocol_of
 from . import PREFIXES
 from .packages import PACKAGES, installed_version, python_of_readers, reader_added
 from .process import SECONDS, Launch, outside_parser, worker_command
@@ -22,8 +19,8 @@ _NAME = re.compile(
     r"(?P<package>\w[\w.-]*)(==(?P<version>[^:+]+))?:(?P<parser>[^+]+)(\+(?P<reasoning>.+))?"
 )
 _FORM = "PACKAGE==VERSION:PARSER, such as vllm==0.33.0:hermes or sglang==0.5.23:qwen25"
-OF_THE_TEXT = "response_template"
-"""The parser of transformers, which reads with the template of the format that a text is in."""
+OF_THE_TEMPLATE = "response_template"
+"""The one parser of transformers."""
 
 
 def outside_reader(
@@ -39,18 +36,18 @@ def outside_reader(
     Args:
         name: the package with its version, a colon, and the name of its parser; after a `+` the
             name of a reasoning parser, which vLLM's newer versions run before it. Without a
-            version it is the newest that was added. `hf:hermes` is the parser of transformers with
-            the response template of our format hermes, `hf:response_template` with that of the
-            format that a text seems to be in.
+            version it is the newest that was added. `hf:response_template` is the parser of
+            transformers.
         python: the path of an interpreter in which the package is installed, instead of one that
             was added.
-        template: a response template, for parsers that read with one.
+        template: a response template, for parsers that read with one, or a function of the text
+            and the tools that returns one.
         plugin: a module that registers more parsers when it is imported, as for vLLM's flag
             `--tool-parser-plugin`. It is imported in the process, from where it is importable here.
         seconds: that a text may take.
 
     Raises SetupError if the package was not added, or is not installed there, and UnknownName for
-    a package or a parser that there is not.
+    a package or a parser that there is not, and BadOptions for transformers without a template.
     """
     found = _NAME.fullmatch(name)
     if found is None or found["package"] not in PREFIXES:
@@ -90,14 +87,17 @@ def outside_reader(
     if plugin:
         settings["plugin"] = plugin
         settings["path"] = json.dumps([entry for entry in sys.path if entry])
-    choose = None
     if package.engine == "hf":
-        settings["parser"] = OF_THE_TEXT
-        if template is None and parser != OF_THE_TEXT:
-            _template_of(parser)  # raises for a format that has none
-        choose = _Template(parser, None if template is None else json.dumps(template))
-    elif template is not None:
-        choose = _Template("", json.dumps(template))
+        settings["parser"] = OF_THE_TEMPLATE
+        if template is None:
+            raise BadOptions(
+                "the parser of transformers reads with a response template",
+                got=name,
+                expected="template=, the dict of one or a function of the text and the tools",
+            )
+    choose = template
+    if template is not None and not callable(template):
+        choose = _Fixed(json.dumps(template))
     launch = Launch(
         name,
         version,
@@ -124,20 +124,9 @@ def command_reader(
 
 
 @dataclass(frozen=True)
-class _Template:
-    # The response template for a text: the caller's, that of a format, or of the text's own format.
-    format_id: str
-    fixed: str | None
+class _Fixed:
+    # A response template for every text. As JSON, so that the launch can be hashed.
+    template: str
 
     def __call__(self, raw: str, tools: Any) -> Any:
-        if self.fixed is not None:
-            return json.loads(self.fixed)
-        if self.format_id == OF_THE_TEXT:
-            return hooks.call("response_template_for", raw, tools)
-        return _template_of(self.format_id)
-
-
-@lru_cache(maxsize=64)
-def _template_of(format_id: str) -> dict[str, Any]:
-    template: dict[str, Any] = hooks.call("response_template_of", protocol_of(format_id))
-    return template
+        return json.loads(self.template)

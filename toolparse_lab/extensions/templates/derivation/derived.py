@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ..core.toolspec import ToolSpec
-from ..core.types import Span
-from .bare import BareForm, bare_protocol
-from .base import (
+from ....core.toolspec import ToolSpec
+from ....core.types import Span
+from ....core.values.printable import printable
+from ....formats.bare import BareForm, bare_protocol
+from ....formats.base import (
     NEED_MORE,
     Answer,
     Codec,
@@ -30,20 +31,21 @@ from .base import (
     Tools,
     make_opening,
 )
-from .json.forms import NamedJson, ShapedJson
-from .json.header import Frame, Header
-from .json.mix import FAILURE, FramedGrammar, JsonGrammar
-from .json.openers import JsonHeaders
-from .json.scan import JsonTags
-from .parameters.form import TagForm
-from .parameters.slots import SlotForm
-from .parameters.tags import tag_protocol
-from .python.call import PythonCalls
-from .python.rows import between, python_row
-from .registry import protocol_of
-from .results import Between, TextResult
-from .scan import LiteralBody, Scanner, ends_inside, with_or_without_space
-from .turns import THINK_TAGS
+from ....formats.json.forms import NamedJson, ShapedJson
+from ....formats.json.header import Frame, Header
+from ....formats.json.mix import FAILURE, FramedGrammar, JsonGrammar
+from ....formats.json.openers import JsonHeaders
+from ....formats.json.scan import JsonTags
+from ....formats.parameters.form import TagForm
+from ....formats.parameters.slots import SlotForm
+from ....formats.parameters.tags import tag_protocol
+from ....formats.python.call import PythonCalls
+from ....formats.python.rows import between, python_row
+from ....formats.registry import protocol_of
+from ....formats.results import Between, TextResult
+from ....formats.scan import LiteralBody, Scanner, ends_inside, with_or_without_space
+from ....formats.turns import THINK_TAGS
+from .account import Derivation
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +264,19 @@ class SurroundedCodec(Codec):
 _SPACE = re.compile(r"\s+")
 
 
-def derived_protocol(constants: Mapping[str, Any]) -> Protocol:
+@dataclass(frozen=True, slots=True, repr=False)
+class DerivedProtocol(Protocol):
+    """A protocol derived from a model's files. derivation: what was measured."""
+
+    derivation: Derivation | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        account = self.derivation
+        words = f"derived from a {account.source}: {account.family}" if account else self.title
+        return printable(f"Protocol({self.id!r}, {words})")
+
+
+def derived_protocol(constants: Mapping[str, Any]) -> DerivedProtocol:
     """Return the protocol of these constants.
 
     constants: {body: "derived", id, family, form, section, between, markup, thought, lost, result,
@@ -270,9 +284,6 @@ def derived_protocol(constants: Mapping[str, Any]) -> Protocol:
     family.
     """
     family = _FAMILIES[constants["family"]](constants["form"])
-    wordings = family.wordings
-    if "prompt" in constants:  # there is a template to render tools
-        wordings = replace(wordings, texts=(*wordings.texts, ("model", "{{model_prompt}}")))
     envelope, codec = family.envelope, family.codec
     opener, closer = constants.get("thought", ("", ""))
     # Readers take these for reasoning in every format.
@@ -292,17 +303,17 @@ def derived_protocol(constants: Mapping[str, Any]) -> Protocol:
     if "result" in constants:
         pair = tuple(constants["result"])
         results = TextResult(Between(*pair), tuple(tag for tag in pair if tag.strip()))
-    return replace(
-        family,
-        id=constants["id"],
-        title=constants.get("title", ""),
-        aliases=(),
-        envelope=envelope,
-        codec=codec,
-        results=results,
-        wordings=wordings,
-        spec=json.dumps(dict(constants), ensure_ascii=False),
-    )
+    parts = {part.name: getattr(family, part.name) for part in fields(Protocol)}
+    parts |= {
+        "id": constants["id"],
+        "title": constants.get("title", ""),
+        "aliases": (),
+        "envelope": envelope,
+        "codec": codec,
+        "results": results,
+        "spec": json.dumps(dict(constants), ensure_ascii=False),
+    }
+    return DerivedProtocol(**parts)
 
 
 def _json(form: Mapping[str, Any]) -> Protocol:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from ...formats.json.forms import ARGUMENTS, ID, NAME, TEXT
+from ....formats.json.forms import ARGUMENTS, ID, NAME, TEXT
 from .answers import (
     KINDS,
     ONE,

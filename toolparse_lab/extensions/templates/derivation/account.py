@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from ..values.printable import printable, printable_lines
+from ....core.values.printable import printable, printable_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Derivation:
     """The account of a format that a template showed, and of the proof.
 
     source: 'chat template' or 'response template'. family: of formats, as in
-    `protocols.derived.FAMILIES`. opener, closer: around a call. separators: other text around and
+    `derived.FAMILIES`. opener, closer: around a call. separators: other text around and
     between calls. ids: how a call's id is written, or "" for none. encoding: (kind of value, how it
     is written). reasoning: opener and closer, of which the opener may stand in the prompt.
     result: before and behind a tool's result. parallel: several calls to an answer are written.

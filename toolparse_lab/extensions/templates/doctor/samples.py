@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.toolspec import ToolSpec
-from ...core.values import Value
+from ....core.toolspec import ToolSpec
+from ....core.values import Value
 
 # Words that no template has, to be found again in what it writes.
 WORD = "Vela Norte"

@@ -1,4 +1,4 @@
-"""`tp.replay_check`: is what a model drew in one turn what the next turn's prompt shows it?"""
+"""`replay_check`: is what a model drew in one turn what the next turn's prompt shows it?"""
 
 # How it works. A server draws a turn after a prompt, reads its calls, and writes them anew with the
 # chat template when the next turn is asked for. If the new prompt does not begin with the old one
@@ -18,16 +18,18 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
-from ...core.errors import BadOptions, UnreadableTemplate
-from ...core.toolspec import ToolsLike, tool_specs
-from ...core.types import ParseResult
-from ...core.types.options import TokenizerLike
-from ...core.types.tokens import detokenized
-from ...core.values import read_strict, same
-from ...entry.parse import parse_text
-from ...formats.like import ProtocolLike
+from ....core.errors import BadOptions, UnreadableTemplate
+from ....core.toolspec import ToolsLike, tool_specs
+from ....core.types import ParseResult
+from ....core.types.options import TokenizerLike
+from ....core.types.tokens import detokenized
+from ....core.values import read_strict, same
+from ....entry.parse import parse_text
+from ....evals.scoring.trial import Trial
+from ....formats.like import ProtocolLike
+from ....middleware.flow import recorded_tokens
+from ....runner.chat_templates.renderer import ChatTemplate, Rendering, TemplateLike
 from ..derivation.answers import common_prefix
-from ..derivation.renderer import ChatTemplate, Rendering, TemplateLike
 from .report import shortened
 
 REPLAY_CODES: Mapping[str, str] = {
@@ -135,7 +137,7 @@ class _Turn:
 
 
 def replay_check(
-    conversation: Iterable[Mapping[str, Any]],
+    conversation: Iterable[Mapping[str, Any]] | Trial,
     template: TemplateLike | None = None,
     *,
     tools: ToolsLike = None,
@@ -150,7 +152,8 @@ def replay_check(
             each a dict with its `messages`. Put the model's own text (`raw`), or its tokens
             (`token_ids`) and the prompt's (`prompt_token_ids`), into its assistant message, or into
             the request that it answered. Without them, the template's text of the message counts.
-        template: the chat template, as for `tp.check_template`. Not needed if all ids are known.
+            Or a trial with a conversation, of which all of that is known.
+        template: the chat template, as for `check_template`. Not needed if all ids are known.
         tools: those of the request.
         protocol: the format of the calls.
         tokenizer: an object with `encode` and `decode`, to compare the tokens of equal texts.
@@ -158,9 +161,8 @@ def replay_check(
             (vLLM, SGLang), or as the JSON text of the message.
 
     Raises BadOptions for anything that is not a conversation, and if there is nothing to compare
-    turns by; and the errors of `tp.check_template` for a template.
+    turns by; and the errors of `check_template` for a template.
 
-    >>> import toolparse_lab as tp
     >>> template = (
     ...     "{% for m in messages %}<|{{ m.role }}|>{% for c in m.tool_calls or [] %}"
     ...     '<tool_call>{"name": "{{ c.function.name }}", "arguments": '
@@ -175,13 +177,16 @@ def replay_check(
     ...     {"role": "tool", "content": "done"},
     ...     {"role": "assistant", "content": "It is done."},
     ... ]
-    >>> tp.replay_check(messages, template).drifts[0].code
+    >>> replay_check(messages, template).drifts[0].code
     'replay.white-space'
     """
     if arguments not in ("object", "text"):
         raise BadOptions(
             "no form of arguments of this name", got=arguments, expected="'object' or 'text'"
         )
+    if isinstance(conversation, Trial):
+        conversation, asked_tools = _requests_of(conversation)
+        tools = asked_tools if tools is None else tools
     turns = _turns(conversation)
     if template is None and not any(turn.prompt_ids for turn in turns[1:]):
         raise BadOptions(
@@ -217,6 +222,29 @@ def replay_check(
 
 
 # -- the turns
+
+
+def _requests_of(trial: Trial) -> tuple[list[dict[str, Any]], ToolsLike]:
+    # The requests of a recorded conversation, and their tools.
+    if trial.conversation is None:
+        raise BadOptions(
+            "this trial has one turn, so there is no later prompt to show it", got=trial.trial_id
+        )
+    turns = trial.conversation.turns
+    requests = []
+    for turn in turns:
+        native = turn.completion.endpoint_kind == "native_tools"
+        tokens = recorded_tokens(turn.completion)
+        requests.append(
+            {
+                "messages": turn.request.messages,
+                # The JSON of a provider's own calls is nothing that was drawn.
+                "raw": None if native and tokens is None else turn.completion.raw,
+                "token_ids": tokens.ids if tokens is not None else (),
+                "prompt_token_ids": tokens.prompt_ids if tokens is not None else (),
+            }
+        )
+    return requests, turns[0].request.tools if turns else ()
 
 
 def _turns(conversation: Iterable[Mapping[str, Any]]) -> list[_Turn]:

@@ -11,16 +11,16 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from ...core.errors import BadOptions, UnwritableCall, UsageError
-from ...core.toolspec import ToolSpec, tool_specs
-from ...entry.detect import detect
-from ...formats.bare import BareCodec
-from ...formats.base import Protocol
-from ...formats.derived import SurroundedCalls, SurroundedCodec
-from ...formats.parameters.form import Form, TagForm
-from ...formats.parameters.slots import SlotForm
-from ...formats.parameters.tags import ParameterCall
-from ...formats.registry import protocol_of
+from ....core.errors import BadOptions, UnwritableCall, UsageError
+from ....core.toolspec import ToolSpec, tool_specs
+from ....entry.detect import detect
+from ....formats.bare import BareCodec
+from ....formats.base import Protocol
+from ....formats.parameters.form import Form, TagForm
+from ....formats.parameters.slots import SlotForm
+from ....formats.parameters.tags import ParameterCall
+from ....formats.registry import protocol_of
+from .derived import SurroundedCalls, SurroundedCodec
 from .families import Around
 
 _MARK = '{"toolparse":0}'
@@ -68,14 +68,14 @@ def _unsayable(protocol: Protocol, what: str) -> BadOptions:
 def structural_tag_of(protocol: Protocol, tools: Any) -> dict[str, Any]:
     """Return the structural tag that keeps calls of `tools` to a format.
 
-    It is for xgrammar, vLLM and SGLang: text is free until a call begins, and its arguments
-    then follow the tool's schema.
+    It is for xgrammar, vLLM and SGLang: text is free until a call begins, and its arguments then
+    follow the tool's schema.
 
     Args:
         tools: anything `ToolSpec.of` takes, at least one.
 
-    Raises BadOptions for no tools, and for formats whose values are neither JSON nor parameters
-    of Qwen's tags.
+    Raises BadOptions for no tools, and for formats whose values are neither JSON nor parameters of
+    Qwen's tags.
     """
     specs = tool_specs(tools)
     if not specs:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import Any
 
-from ...core.errors import UnknownProtocol
-from ...core.values import read_plain, write_canonical
-from ...core.values.printable import counted
-from ...entry.foreign.parser import ForeignParser, read_parts
-from ...entry.foreign.protocol import ForeignProtocol, TheirStream, adapt
-from ...entry.parse import stream
-from ...formats.base import Protocol
-from ..engine import StreamParser
-from .checks import chunkings, feed_chunks
+from ....core.errors import UnknownProtocol
+from ....core.values import read_plain, write_canonical
+from ....core.values.printable import counted
+from ....entry.foreign.parser import ForeignParser, read_parts
+from ....entry.foreign.protocol import ForeignProtocol, TheirStream, adapt
+from ....entry.laws import chunkings, feed_chunks
+from ....entry.parse import stream
+from ....formats.base import Protocol
+from ....parser.engine import StreamParser
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,8 @@ class StreamReport:
     Attributes:
         tried: the number of chunkings.
 
-    >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
-    >>> report = tp.check_stream(text, "hermes")
+    >>> report = check_stream(text, "hermes")
     >>> report.ok
     True
     """

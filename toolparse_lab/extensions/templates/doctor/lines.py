@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.values import Value
+from ....core.values import Value
 from ..derivation.answers import common_prefix, common_suffix
 
 Events = Sequence[Sequence[Any]]

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import BadOptions, UnreadableTemplate
-from ...formats.base import Protocol
+from ....core.errors import BadOptions, UnreadableTemplate
+from ....runner.chat_templates.renderer import is_folder, json_file
 from .answers import FIT, HELD, Answer, Answers, Call, Probe, Wire
 from .derive import checked_id, protocol_of_answers
-from .renderer import is_folder, json_file
+from .derived import DerivedProtocol
 
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _CALLS = "tool_calls"
@@ -292,7 +292,7 @@ def _fields(x: Any) -> Mapping[str, Any]:
             "there is no response template with calls here",
             got=got,
             expected="{fields: {tool_calls: …}}, or a tokenizer_config.json with response_template",
-            hint="many models have a chat template alone: from_chat_template",
+            hint="many models have a chat template alone: protocol_from_chat_template",
         )
     return fields
 
@@ -316,13 +316,13 @@ def _of_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def from_response_template(template: Any, id: str | None = None) -> Protocol:
+def protocol_from_response_template(template: Any, *, id: str | None = None) -> DerivedProtocol:
     """Return the protocol of a model's response template, derived and verified.
 
     Args:
-        template: a `response_template` of transformers, the dict of a tokenizer_config.json
-            that has one (or the older `response_schema`), JSON text of one, or the path of such
-            a file or of a model's folder.
+        template: a `response_template` of transformers, the dict of a tokenizer_config.json that
+            has one (or the older `response_schema`), JSON text of one, or the path of such a file
+            or of a model's folder.
         id: of the protocol, else one that follows from the template.
 
     Raises BadOptions for anything else, BadSpec for an id that cannot be one, and

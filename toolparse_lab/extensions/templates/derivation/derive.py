@@ -1,4 +1,4 @@
-"""`from_chat_template`: render probes, fit a family, read other probes back."""
+"""`protocol_from_chat_template`: render probes, fit a family, read other probes back."""
 
 # How it works. A template renders two groups of conversations with calls of invented names. From
 # the first group each family of formats takes the constants that it would need (`families.py`);
@@ -11,21 +11,21 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from ...core.errors import BadOptions, UnreadableTemplate, UnwritableCall
-from ...core.toolspec import ToolSpec
-from ...core.types import ParseOptions
-from ...core.types.derivation import Derivation
-from ...entry.parse import parse_text
-from ...formats.base import Protocol
-from ...formats.derived import derived_protocol
-from ...formats.json.forms import TEXT
-from ...formats.registry import protocols
-from ...formats.spec import SpecFields
+from ....core.errors import BadOptions, UnreadableTemplate, UnwritableCall
+from ....core.toolspec import ToolSpec
+from ....core.types import ParseOptions
+from ....entry.parse import parse_text
+from ....formats.base import Protocol
+from ....formats.json.forms import TEXT
+from ....formats.registry import protocols
+from ....formats.spec import SpecFields
+from ....runner.chat_templates.renderer import ChatTemplate, TemplateLike, one_renderer
+from .account import Derivation
 from .answers import (
     FIT,
     HELD,
@@ -43,8 +43,8 @@ from .answers import (
     same_calls,
     tools_of,
 )
+from .derived import DerivedProtocol, derived_protocol
 from .families import FERRY, FITS, Samples, beside_of, lost_in, result_of, thought_of
-from .renderer import ChatTemplate, TemplateLike, one_renderer
 
 _SYSTEM = "Zq system words."
 _SPECIAL = r"(?:<[|｜][^<>\n]{1,60}>|<[^<>\n]{1,60}[|｜]>|\[/?[A-Z][A-Z_]+\])"
@@ -53,12 +53,13 @@ _HEADER = re.compile(rf"(?:\s*{_SPECIAL}(?:system|developer|user)?)+")
 _END = re.compile(rf"(?:\s*{_SPECIAL})+\s*[\[<]?\Z")
 
 
-def model_prompt_of(protocol: Protocol, tools: tuple[ToolSpec, ...]) -> str:
-    """Return the text that a derived protocol's chat template writes about tools, for a system
-    message.
+def model_prompt(protocol: Protocol) -> Callable[..., str]:
+    """Return the words of a model's own chat template about tools, as the prompt of a plan.
 
-    Raises BadOptions for a protocol without such a template, UnreadableTemplate for one that takes
-    more time or memory than it may.
+    `lab.plan(…, [protocol], wording=model_prompt(protocol))`. protocol: one of
+    `protocol_from_chat_template`. Raises BadOptions for any other; the prompt itself raises it for
+    a template that says nothing about tools, and UnreadableTemplate for one that takes more time or
+    memory than it may.
     """
     constants = json.loads(protocol.spec or "{}")
     source = constants.get("prompt") if isinstance(constants, Mapping) else None
@@ -66,10 +67,14 @@ def model_prompt_of(protocol: Protocol, tools: tuple[ToolSpec, ...]) -> str:
         raise BadOptions(
             "this protocol has no chat template to explain tools with",
             got=protocol.id,
-            expected="a protocol of from_chat_template",
+            expected="a protocol of protocol_from_chat_template",
         )
-    definitions = json.dumps([tool.to_openai() for tool in tools])
-    return _prompt(source["template"], json.dumps(source["tokens"]), definitions)
+    text, tokens = source["template"], json.dumps(source["tokens"])
+
+    def model(*, tools: Sequence[ToolSpec], **_: Any) -> str:
+        return _prompt(text, tokens, json.dumps([tool.to_openai() for tool in tools]))
+
+    return model
 
 
 @lru_cache(maxsize=256)
@@ -159,20 +164,22 @@ class Proof:
         return len(self.differing), unclean, sum(check.changes for check in self.checks)
 
 
-def from_chat_template(template: TemplateLike, id: str | None = None) -> Protocol:
+def protocol_from_chat_template(
+    template: TemplateLike, *, id: str | None = None
+) -> DerivedProtocol:
     """Return the protocol of a model's chat template, derived and verified.
 
-    The template is rendered in a process of its own, with limits of time and memory.
-    `protocol.derivation` says what was measured.
+    The template is rendered in a process of its own, with limits of time and memory. `derivation`
+    of the protocol says what was measured.
 
     Args:
-        template: Jinja text, the dict of a tokenizer_config.json or chat_template.json, or the
-            path of such a file, of a .jinja file or of a model's folder.
+        template: Jinja text, the dict of a tokenizer_config.json or chat_template.json, or the path
+            of such a file, of a .jinja file or of a model's folder.
         id: of the protocol, else one that follows from the text.
 
-    Raises BadOptions for anything that is not a template, BadSpec for an id that cannot be one,
-    and UnreadableTemplate for a template that writes no calls, or calls that no protocol reads
-    back: it names the probe that differs.
+    Raises BadOptions for anything that is not a template, BadSpec for an id that cannot be one, and
+    UnreadableTemplate for a template that writes no calls, or calls that no protocol reads back: it
+    names the probe that differs.
     """
     own_id = checked_id(id)
     source = ChatTemplate.of(template)
@@ -187,7 +194,7 @@ def checked_id(id: str | None) -> str | None:
 
 def protocol_of_answers(
     answers: Answers, protocol_id: str, origin: str, template: ChatTemplate | None = None
-) -> Protocol:
+) -> DerivedProtocol:
     """Return the protocol that reads these answers. Raises UnreadableTemplate.
 
     origin: the kind of file they are from. template: the one that wrote them, to be asked again.
@@ -201,11 +208,10 @@ def protocol_of_answers(
         row = _with_alike(row, template, answers)
     known = row.protocol.id if row is not None and not row.differing else None
     derivation = _account_of(best, answers, known, origin)
-    if template is None:
-        return replace(best.protocol, derivation=derivation)
-    # The template stays with the protocol, since it is the model's own prompt as well.
-    prompt = {"template": template.text, "tokens": dict(template.tokens)}
-    constants = {**json.loads(best.protocol.spec), "prompt": prompt}
+    constants = json.loads(best.protocol.spec)
+    if template is not None:
+        # It stays with the protocol, since it is the model's own prompt as well.
+        constants["prompt"] = {"template": template.text, "tokens": dict(template.tokens)}
     return replace(derived_protocol(constants), derivation=derivation)
 
 
@@ -231,7 +237,7 @@ def best_proof(answers: Answers, template: ChatTemplate | None, protocol_id: str
     return _prove(protocol, answers, template)
 
 
-def _fitted(answers: Answers, protocol_id: str) -> Iterator[Protocol]:
+def _fitted(answers: Answers, protocol_id: str) -> Iterator[DerivedProtocol]:
     samples = Samples.of(answers)
     thought, result = thought_of(answers), result_of(answers)
     beside = [text for text in beside_of(answers) if text not in thought]

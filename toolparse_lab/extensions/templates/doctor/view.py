@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..parser.doctor.report import CODES, Finding, TemplateReport
-from ..views.cells import badge, text_of
-from ..views.show import shorten
-from ..views.style import SEVERITIES
-from ..views.templating import Markup, render
+from ....views.cells import badge, text_of
+from ....views.show import shorten
+from ....views.style import SEVERITIES
+from ....views.templating import Markup, render
+from .report import CODES, Finding, TemplateReport
 
 _LONGEST = 400
 _MOST = 12  # losses of a finding
@@ -17,7 +17,7 @@ _MOST = 12  # losses of a finding
 def render_template_report(report: TemplateReport) -> str:
     """Return the findings as HTML: each with its line, the patch, and the values that it loses."""
     return render(
-        "notebook/templates/template_view.html",
+        "extensions/templates/doctor/view.html",
         summary=str(report).rpartition("\n")[2],
         findings=[_finding(finding) for finding in report.findings],
         example=text_of(shorten(report.example, 2_000)),

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from ...core.errors import UnreadableTemplate
-from ...core.toolspec import ToolSpec
-from ...core.values import Value, same
-from .renderer import ChatTemplate, Rendering
+from ....core.errors import UnreadableTemplate
+from ....core.toolspec import ToolSpec
+from ....core.values import Value, same
+from ....runner.chat_templates.renderer import ChatTemplate, Rendering
 
 Arguments: TypeAlias = Mapping[str, Value]
 

@@ -1,4 +1,4 @@
-"""`tp.check_template`: does a call that a chat template writes come back as it was?"""
+"""`check_template`: does a call that a chat template writes come back as it was?"""
 
 # How it works. The template writes one call for each sample, and the protocol derived from it reads
 # the call back. A difference alone proves nothing: it may be the reader's fault. So the call that
@@ -17,15 +17,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...core.errors import BadOptions, UnreadableTemplate
-from ...core.toolspec import ToolSpec
-from ...core.types import ParseOptions, ToolCall
-from ...core.values import Value, leaves, same, write_canonical
-from ...entry.parse import parse_text
-from ...formats.like import ProtocolLike
+from ....core.errors import BadOptions, UnreadableTemplate
+from ....core.toolspec import ToolSpec
+from ....core.types import ParseOptions, ToolCall
+from ....core.values import Value, leaves, same, write_canonical
+from ....entry.parse import parse_text
+from ....formats.like import ProtocolLike
+from ....runner.chat_templates.renderer import ChatTemplate, Rendering, TemplateLike, one_renderer
 from ..derivation.answers import PLAIN, Call, Probe, Wire, answers_of, cut_answer, same_calls
 from ..derivation.derive import best_proof, options_for
-from ..derivation.renderer import ChatTemplate, Rendering, TemplateLike, one_renderer
 from .conversations import Turns, conversation_findings, finding_at
 from .lines import first_difference, patched_lines
 from .report import CODES, Finding, Loss, Patch, TemplateReport
@@ -54,7 +54,7 @@ def check_template(source: TemplateLike, *, protocol: ProtocolLike | None = None
     renders no call, or whose calls no protocol reads.
 
     >>> import toolparse_lab as tp
-    >>> report = tp.check_template(
+    >>> report = check_template(
     ...     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
     ...     "{% for c in m.tool_calls or [] %}<call>{"
     ...     '"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}'

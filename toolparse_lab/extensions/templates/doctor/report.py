@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ...core import hooks
-from ...core.values.printable import printable
+from ....core.values.printable import printable
+from ....views.show import visible
 from ..derivation.answers import common_prefix, common_suffix
 
 CODES: Mapping[str, tuple[str, str]] = {
@@ -208,7 +208,9 @@ class TemplateReport:
     __repr__ = __str__
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return hooks.mimebundle(self)
+        from .view import render_template_report  # it imports this module
+
+        return {"text/plain": visible(str(self)), "text/html": render_template_report(self)}
 
 
 def shortened(text: str, most: int = _LONGEST) -> str:

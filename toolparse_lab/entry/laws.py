@@ -1,8 +1,7 @@
 """The laws of every parse, each a function that raises LawBroken.
 
 They hold for any text whatever, so they can be checked on text that no one has read: on cases, on
-random text, on the recorded answers of a model. `tp.check_protocol` runs them on a protocol of
-one's own.
+random text, on the recorded answers of a model.
 """
 
 from __future__ import annotations
@@ -15,19 +14,41 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from ...arguments.rjson.positions import apply_edits
-from ...arguments.schema.coerce import coerce
-from ...core.errors import UnwritableCall
-from ...core.toolspec import ToolSpec, tool_specs
-from ...core.types import Edit, ParseResult, ToolCall, calls_by_segment
-from ...core.types.call_pieces import joined
-from ...core.values import leaves, pointer_set, read_strict, same, write_canonical
-from ...entry.parse import parse, stream
-from ...formats.base import Opening, Protocol, Reading
-from ...formats.json.mix import HERMES
-from ...formats.registry import protocol_of, protocols
+from ..arguments.rjson.positions import apply_edits
+from ..arguments.schema.coerce import coerce
+from ..core.errors import UnwritableCall
+from ..core.toolspec import ToolSpec, tool_specs
+from ..core.types import Edit, ParseResult, ToolCall, calls_by_segment
+from ..core.types.call_pieces import joined
+from ..core.values import leaves, pointer_set, read_strict, same, write_canonical
+from ..formats.base import Opening, Protocol, Reading
+from ..formats.json.mix import HERMES
+from ..formats.registry import protocol_of, protocols
+from .parse import parse, stream
 
 LONG = 2048  # above this many characters not every split is tried
+
+_STRING = {"type": "string"}
+_PARAMETERS: dict[str, dict[str, Any]] = {
+    "f": {"a": {"type": "integer"}, "s": _STRING},
+    "put": {
+        "path": _STRING,
+        "tags": {"type": "array", "items": _STRING},
+        "o": {"type": "object", "properties": {"k": {"type": "number"}}},
+    },
+}
+TOOLS = tool_specs(
+    [
+        {"name": name, "parameters": {"type": "object", "properties": properties}}
+        for name, properties in _PARAMETERS.items()
+    ]
+)
+# Pieces that mean something to some format, and characters that scanners stumble over.
+ODD = (
+    "{", "}", "[", "]", '"', "'", "\\", ",", ":", "//", "/*", "<", ">", "</", "&", "&lt;", "`",
+    "```", "```json\n", "\n", "\r\n", " ", "\t", "x", "é", "😀", "\ud83d", "\udc00", "\x00", "“",
+    "<think>", "</think>", "1", "true", "None",
+)  # fmt: skip
 
 Log = list[tuple[Any, ...]]
 _DELTAS = frozenset(("TextDelta", "ReasoningDelta", "CallDelta"))

@@ -16,19 +16,29 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from ...core.collector import paused_collector
-from ...core.errors import BadOptions, UnknownProtocol
-from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
-from ...core.types import ParseOptions, ParseResult
-from ...core.values import write_canonical
-from ...entry.foreign.protocol import REQUIRED, ForeignProtocol, adapt, any_protocol, camel
-from ...entry.parse import parse
-from ...formats.base import Protocol
-from ...formats.json.mix import HERMES
-from ...formats.like import ProtocolLike
-from ...middleware.content_parts import create_stream_parser, parse_generated_text
+from ....core.collector import paused_collector
+from ....core.errors import BadOptions, UnknownProtocol
+from ....core.toolspec import ToolsLike, ToolSpec, tool_specs
+from ....core.types import ParseOptions, ParseResult
+from ....core.values import write_canonical
+from ....entry.foreign.protocol import REQUIRED, ForeignProtocol, adapt, any_protocol, camel
+from ....entry.laws import (
+    ODD,
+    TEXT_LAWS,
+    TOOLS,
+    LawBroken,
+    Trial,
+    check_round_trip,
+    check_splits,
+    chunkings,
+    try_text,
+)
+from ....entry.parse import parse
+from ....formats.base import Protocol
+from ....formats.json.mix import HERMES
+from ....formats.like import ProtocolLike
+from ....middleware.content_parts import create_stream_parser, parse_generated_text
 from .check_stream import joined_parts
-from .checks import TEXT_LAWS, LawBroken, Trial, check_round_trip, check_splits, chunkings, try_text
 
 Verdict = Literal["held", "violated", "not applicable"]
 
@@ -88,8 +98,7 @@ class Finding:
 class LawReport:
     """The outcome of `check_protocol`, law by law.
 
-    >>> import toolparse_lab as tp
-    >>> report = tp.check_protocol("hermes")
+    >>> report = check_protocol("hermes")
     >>> report.ok, report["partition"].verdict
     (True, 'held')
     """
@@ -383,21 +392,6 @@ def _growth(beginning: str, unit: str, parse_text: Callable[[str], Any]) -> floa
 # Texts to try a protocol on, made from its own writing: whole calls, damaged ones, and random joins
 # of pieces. Everything follows from a seed, so that a counterexample can be made again.
 
-_STRING = {"type": "string"}
-_PARAMETERS: dict[str, dict[str, Any]] = {
-    "f": {"a": {"type": "integer"}, "s": _STRING},
-    "put": {
-        "path": _STRING,
-        "tags": {"type": "array", "items": _STRING},
-        "o": {"type": "object", "properties": {"k": {"type": "number"}}},
-    },
-}
-TOOLS = tool_specs(
-    [
-        {"name": name, "parameters": {"type": "object", "properties": properties}}
-        for name, properties in _PARAMETERS.items()
-    ]
-)
 # Values of strings that a careless writer or reader changes.
 _TEXTS = (
     "", "x", " two words ", "it's \"quoted\"", "a\nb\r\n", "</f>", "<a>&lt;b</a>", "\\", "\\n",
@@ -405,12 +399,6 @@ _TEXTS = (
     "é😀", "\x00", "{}", "[1, 2]", "```\n", "- a: b", "# c",
 )  # fmt: skip
 _NUMBERS = (0, 1, -1, 2**63, 1.5, -0.25, 1e30)
-# Pieces that mean something to some format, and characters that scanners stumble over.
-ODD = (
-    "{", "}", "[", "]", '"', "'", "\\", ",", ":", "//", "/*", "<", ">", "</", "&", "&lt;", "`",
-    "```", "```json\n", "\n", "\r\n", " ", "\t", "x", "é", "😀", "\ud83d", "\udc00", "\x00", "“",
-    "<think>", "</think>", "1", "true", "None",
-)  # fmt: skip
 _TOKEN = re.compile(r"</?[^<>\s]{0,40}>?|\w+|\s+|[^\w\s<]+")
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from ...core.toolspec import ToolSpec
-from ...core.types import ToolCall
+from ....core.toolspec import ToolSpec
+from ....core.types import ToolCall
+from ....runner.chat_templates.renderer import ChatTemplate, Rendering
 from ..derivation.answers import ANSWER, PLAIN, TOKEN, Call, Probe, Wire
-from ..derivation.renderer import ChatTemplate, Rendering
 from .lines import TESTS, first_difference
 from .report import Finding, Loss
 from .samples import OTHER, STRINGS, WORD

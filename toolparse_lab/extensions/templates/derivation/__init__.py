@@ -1,0 +1,1 @@
+"""Wire formats from a model's own files: a template, rendered and measured."""
