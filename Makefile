@@ -196,7 +196,6 @@ nightly: $(VENV)/.dev-ready $(PROXY)/.ready $(NOTEBOOKS)/.ready lowest
 	@$(BIN)/pytest tests/extensions/serve/test_gateway_proxy.py
 	@$(BIN)/pytest tests/browser/test_other_notebooks.py
 	@$(BIN)/python -m benchmarks.frameworks
-	@$(BIN)/python -m benchmarks.stopping
 	@$(BIN)/python benchmarks/intervals.py
 	@$(BIN)/python benchmarks/blame.py http 0 1 2 3
 	@$(BIN)/python benchmarks/endpoints.py 100

@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from .evals.scoring.reward import reward
     from .evals.scoring.shrink import shrink
     from .experiments.ingest.shapes import shapes
-    from .experiments.until import Until
     from .formats.json.mix import json_mix_protocol
     from .formats.models import protocol_for
     from .formats.xml.morph_xml import morph_xml_protocol
@@ -104,7 +103,6 @@ _LATE = {
         "toolparse_lab.evals.scoring.reward": "reward",
         "toolparse_lab.evals.scoring.shrink": "shrink",
         "toolparse_lab.experiments.ingest.shapes": "shapes",
-        "toolparse_lab.experiments.until": "Until",
         "toolparse_lab.formats.json.mix": "json_mix_protocol",
         "toolparse_lab.formats.models": "protocol_for",
         "toolparse_lab.formats.xml.morph_xml": "morph_xml_protocol",
@@ -158,7 +156,6 @@ __all__ = [
     "ToolLike",
     "ToolSpec",
     "ToolsLike",
-    "Until",
     "Withdrawn",
     "__version__",
     "coerce",

@@ -33,7 +33,7 @@ from .evals.cases.case import Case
 from .evals.cases.loading import CasesLike
 from .evals.cases.rows import Errors, Others
 from .evals.engines import Engine
-from .evals.reports.figures.endpoints import MEASURES, Endpoints, chosen_reference
+from .evals.reports.figures.endpoints import Endpoints, chosen_reference
 from .evals.scoring.trial import Trial
 from .experiments.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
 from .experiments.diagnosis import Diagnosis, Interventions, Ways, diagnose, is_wrong
@@ -55,7 +55,6 @@ from .experiments.request_shrink import ShrunkRequest, shrink_request
 from .experiments.rounds import run_rounds
 from .experiments.run import HEADLINE, Run
 from .experiments.stored_run import find_run, run_row, stored_plan, stored_summary
-from .experiments.until import Until, check_rule, run_until, stored_stopping
 from .formats.like import ProtocolLike
 from .formats.prompt.own_prompt import OwnPrompt
 from .middleware import CorrectedAnswer, Reply, correct_answer, create_tool_middleware
@@ -176,14 +175,7 @@ class Lab:
         self._remember_protocols(plan.arms)
         return plan
 
-    def run(
-        self,
-        plan: Plan,
-        *,
-        despite_check: bool = False,
-        until: Until | None = None,
-        **limits: Unpack[RunLimits],
-    ) -> Run:
+    def run(self, plan: Plan, *, despite_check: bool = False, **limits: Unpack[RunLimits]) -> Run:
         """Ask all questions that have no recorded answer, and return the run.
 
         Ctrl-C stops cleanly and keeps everything recorded.
@@ -192,21 +184,14 @@ class Lab:
             despite_check: run native arms whose check has failed.
             limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds),
                 progress and more. See `runner.limits.RunLimits`.
-            until: a rule that ends the run as soon as it is decided. `run.stopping` has its figures
-                and the share of calls saved; `retry` asks the rest.
 
         A provider's failures are recorded and shown; they do not raise. Raises BadOptions for an
         unknown limit, and BadPlan for a native arm whose latest `check` failed.
         """
-        return run_sync(self.arun(plan, despite_check=despite_check, until=until, **limits))
+        return run_sync(self.arun(plan, despite_check=despite_check, **limits))
 
     async def arun(
-        self,
-        plan: Plan,
-        *,
-        despite_check: bool = False,
-        until: Until | None = None,
-        **limits: Unpack[RunLimits],
+        self, plan: Plan, *, despite_check: bool = False, **limits: Unpack[RunLimits]
     ) -> Run:
         """Do the same as `run`, for async code."""
         if not isinstance(plan, Plan):
@@ -224,26 +209,17 @@ class Lab:
                 hint="plan the same cases with lab.plan(run.plan.cases, models, protocols)",
             )
 
-        if until is not None:
-            check_rule(until, plan)
-        rule = {} if until is None else {"until": str(until)}
-        run_id = await self._begin(plan, despite_check, limits, **rule)
+        run_id = await self._begin(plan, despite_check, limits)
         limits.setdefault("complete", self._complete)
         try:
-            stopping = None
-            if until is None:
-                summary = await run_rounds(plan, self.store, run_id, **limits)
-            else:
-                summary, stopping = await run_until(plan, self.store, run_id, until, **limits)
+            summary = await run_rounds(plan, self.store, run_id, **limits)
         except ToolparseError:
             # Most of these are raised before anything is asked, where nobody else marks the run as
             # over.
             with suppress(ToolparseError):
                 self.store.finish_run(run_id, "incomplete")
             raise
-        run = Run(self.store, run_id, plan, summary, partial(self._retry, plan))
-        run.stopping = stopping
-        return run
+        return Run(self.store, run_id, plan, summary, partial(self._retry, plan))
 
     async def _begin(
         self, plan: Plan, despite_check: bool, limits: Mapping[str, Any], **record: Any
@@ -353,11 +329,9 @@ class Lab:
             known_prompts=self._prompts,
         )
         self._remember_protocols(plan.arms)
-        run = Run(
+        return Run(
             self.store, record.run_id, plan, stored_summary(record), partial(self._retry, plan)
         )
-        run.stopping = stored_stopping(record)
-        return run
 
     def retry(self, run: Run | str, **limits: Unpack[RunLimits]) -> Run:
         """Ask the questions of a run that have no answer, as a new run of the same plan.
@@ -866,7 +840,6 @@ class Lab:
         reference: str | None = None,
         margin: float = 0.05,
         alpha: float = 0.05,
-        early: bool = True,
         **limits: Unpack[RunLimits],
     ) -> Endpoints:
         """Ask several endpoints the same cases, and compare all with one of them.
@@ -878,17 +851,12 @@ class Lab:
             reference: a model of the plan, by default its first.
             margin: the difference in success below which two are the same, a share.
             alpha: the chance of a false alarm, over all endpoints and measures.
-            early: stop as soon as every endpoint is shown to be worse, better or the same by
-                success. Its intervals hold at every look.
             limits: as for `run`.
 
         Raises BadOptions for a plan with fewer than two models.
         """
         held_to = chosen_reference(list(plan.models), reference)
-        # The rule looks at success alone, with the share of alpha that this has in the table.
-        share = alpha / 2 / len(MEASURES)
-        until = Until(reference=held_to, margin=margin, alpha=share) if early else None
-        run = self.run(plan, until=until, **limits)
+        run = self.run(plan, **limits)
         return run.endpoints(held_to, margin=margin, alpha=alpha)
 
     @overload

@@ -70,7 +70,6 @@ LACKING = (
     "compare latest a b",
     "compare",
     "power",
-    "noise --out noise.md",
     "report --ladder",
     "reparse",
     "reparse trials.parquet",

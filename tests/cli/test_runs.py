@@ -524,9 +524,7 @@ def test_power_is_told_of_every_pair_or_of_two_names(
         ("power latest hermes", "power compares two names"),
         ("power latest hermes nobody", "no such two arms"),
         ("power --drop 3", "drop is a share"),
-        ("noise nothing", "no run of this id"),
         ("report --ladder --out ladder.pdf", "not written as this kind of file"),
-        ("noise --out gone/noise.md", "no such folder"),
     ],
 )
 def test_figures_that_cannot_be_told_say_why(
@@ -536,23 +534,6 @@ def test_figures_that_cannot_be_told_say_why(
     out, err = capsys.readouterr()
     assert out == ""
     assert complaint in err
-
-
-def test_noise_is_told_of_one_run_or_of_several(
-    recorded: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["noise"]) == 0
-    assert "No case has two trials" in capsys.readouterr().out
-    tool = {"name": "f", "parameters": {"type": "object", "properties": {}}}
-    call = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
-    with tp.Lab("runs.db") as lab:
-        for raw in (call, "none"):
-            row = {"case_id": "c", "input": "x", "raw": raw, "target": [{"name": "f"}]}
-            lab.ingest([row], tools=[tool])
-    (cell,) = out_of(capsys, ["noise", "latest~1", "latest"])["rows"]
-    assert (cell["cases"], cell["trials"], cell["disagree"]) == (1, 2, 1.0)
-    (alone,) = out_of(capsys, ["noise", "latest"])["rows"]
-    assert (alone["trials"], alone["disagree"]) == (1, None)
 
 
 def test_a_ladder_is_told_and_written(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:

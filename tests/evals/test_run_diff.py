@@ -305,7 +305,11 @@ def test_a_pair_among_many_is_held_to_all_pairs() -> None:
     assert row["smallest"] > alone.frame["smallest"][0]
     assert "one of 153 pairs" in str(picked)
     assert "pairs=1" in picked.notes[0]
-    assert not alone.notes
+    (chance,) = alone.notes
+    assert chance.startswith("Equal arms differ by up to ")
+    # With one trial a case: as many coins as cases changed.
+    changed, n_cases = alone.frame["changed"][0], alone.frame["n_cases"][0]
+    assert alone.frame["by_chance"][0] == pytest.approx(1.96 * changed**0.5 / n_cases, rel=1e-3)
     assert compare_arms(arms_of(3, arms=2), "arm0", "arm1", within=None).pairs == 1
     with pytest.raises(BadOptions, match="pairs is how many"):
         compare_arms(frame, a, b, pairs=0)
@@ -329,4 +333,5 @@ def test_one_question_under_several_ids_is_one_cluster() -> None:
     for end in ("ci_low", "ci_high"):
         assert report.frame[end].tolist() == pytest.approx(single.frame[end].tolist())
     # Cases of which the question is not known are like no others.
-    assert not compare_arms(thrice.assign(input=None), "arm0", "arm1").notes
+    unknown = compare_arms(thrice.assign(input=None), "arm0", "arm1")
+    assert not any("asked by several" in note for note in unknown.notes)

@@ -19,7 +19,6 @@ from ..core.types import Policy
 from ..core.values.printable import counted, printable
 from ..entry.foreign.protocol import any_protocol
 from ..evals.engines import Engine, is_count
-from ..evals.reports.figures.calibration import LEAST, Calibration, Confidence
 from ..evals.reports.figures.endpoints import Endpoints, chosen_reference
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Trial
@@ -50,8 +49,7 @@ if TYPE_CHECKING:
     from ..evals.reports.figures.comparison import ArmComparison
     from ..evals.reports.figures.ladder import Ladder
     from ..evals.reports.figures.report import Report, ReportOptions
-    from ..evals.reports.figures.run_power import Noise, PowerTable
-    from .until import Stopping
+    from ..evals.reports.figures.run_power import PowerTable
 
 HEADLINE: Policy = "safe"
 COLUMN_POLICIES: tuple[Policy, ...] = ("safe", "middleware")
@@ -177,7 +175,6 @@ class Run:
         self.run_id = run_id
         self.plan = plan
         self.summary = summary
-        self.stopping: Stopping | None = None  # where it ran with a rule; see `until`
         reader = RunReader(store, run_id, plan, asker)
         self._own_views = reader, KeptReadings(reader)
 
@@ -632,35 +629,6 @@ class Run:
         frame = self._columns(ANSWER, (policy,))
         return power_table(frame, drop, a=a, b=b, policy=policy, **options)
 
-    def noise(self, *others: Run, policy: Policy = HEADLINE) -> Noise:
-        """Return how far two runs of the same arm lie apart by chance, and the event of that
-        chance.
-
-        It needs two trials of a case, in this run or in others of the same cases asked with
-        `fresh=True`. See `run_power.CellNoise` for the figures.
-        """
-        # pandas is slow to import
-        from ..evals.reports.figures.run_power import ANSWER, noise_table
-
-        frames = [run._columns(ANSWER, (policy,)) for run in (self, *others)]
-        return noise_table(frames, policy)
-
-    def calibration(
-        self,
-        by: Confidence = "all tokens",
-        *,
-        bins: int = 10,
-        least: int = LEAST,
-        **reading: Unpack[Reading],
-    ) -> Calibration:
-        """Return whether the probability of an argument's tokens says how often it is right.
-
-        by: "all tokens" of an argument together, or its "least likely token". bins: at most. least:
-        the judged arguments below which nothing is said. reading: as for `trials`. Only answers
-        that were recorded with log probabilities count (`logprobs=True`), of cases with a target.
-        """
-        return Calibration(self.arguments_df(**reading), by, bins, least)
-
     def endpoints(
         self,
         reference: str | None = None,
@@ -676,8 +644,7 @@ class Run:
         model, and for a reference that it has not.
         """
         held_to = chosen_reference(list(self.plan.models), reference)
-        whole = self.stopping is None or self.stopping.saved == 0
-        return Endpoints(held_to, margin, alpha, self.frame(policies=(policy,)), whole)
+        return Endpoints(held_to, margin, alpha, self.frame(policies=(policy,)))
 
     def ladder(self, *, policy: Policy = HEADLINE) -> Ladder:
         """Return how much each layer of help gains: prompt, decoding and feedback where arms differ
@@ -734,11 +701,6 @@ class Run:
             f"{self.summary.planned - self.summary.missing} of {self.summary.planned} answers are "
             "recorded."
         )
-        if self.summary.stopped == "until":
-            return [
-                f"The run stopped by its own results: {answers} Intervals and p here are for a "
-                "number of cases fixed in advance; run.stopping has those that hold at every look."
-            ]
         return [f"The run stopped early ({self.summary.stopped}): {answers}"]
 
 

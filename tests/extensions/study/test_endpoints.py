@@ -12,8 +12,6 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions
-from toolparse_lab.experiments.until import Until
-from toolparse_lab.runner.exchange.types import Completion, Request
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 CASES = 300
@@ -61,34 +59,11 @@ def test_the_layer_that_broke_it_is_named(lab: tp.Lab) -> None:
     assert set(ends.broken("damaged")) <= {"model", "model (markup_in_content)"}
 
 
-def test_a_run_stops_once_every_endpoint_is_decided(lab: tp.Lab) -> None:
-    class Answers:
-        free = True
-
-        async def __call__(self, request: Request) -> Completion:
-            n = int(str(request.messages[-1]["content"]).split()[-1])
-            n += int(request.model_alias == "c" and n % 2 == 1)
-            text = f'<tool_call>{{"name": "f", "arguments": {{"a": {n}}}}}</tool_call>'
-            return Completion(request.key, text)
-
-    cases = [
-        {"id": f"k{i}", "input": f"Case {i}", "tools": TOOLS,
-         "target": [{"name": "f", "arguments": {"a": i}}]}
-        for i in range(400)
-    ]  # fmt: skip
-    plan = lab.plan(cases, {n: tp.Model(f"openai/{n}") for n in "abc"}, ["hermes"])
-    ends = lab.endpoints(plan, margin=0.25, complete=Answers(), progress=False)
-    assert (ends.verdict("b"), ends.verdict("c")) == ("the same", "worse")
-    assert not ends.whole
-    assert ends.trials["score_success"].notna().sum() < 3 * 400
-
-
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
         (lambda run: run.endpoints("z"), "the reference is a model of the plan"),
         (lambda run: run.endpoints().verdict("z"), "no endpoint of this name"),
-        (lambda run: Until(reference="a", rate=0.5), "a run stops by one rule"),
     ],
 )
 def test_what_cannot_be_compared(lab: tp.Lab, ask: Any, words: str) -> None:

@@ -5,7 +5,6 @@ wrong; from a log whose answers come with their tokens.
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ from tests.chat_templates import WITH_TURNS
 from tests.vocabularies import answer_of, vocabulary
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, StoreError
-from toolparse_lab.evals.reports.figures.calibration import Calibration
 from toolparse_lab.middleware.flow import recorded_tokens
 from toolparse_lab.runner.chat_templates.renderer import ChatTemplate
 
@@ -102,55 +100,6 @@ def test_the_frame_of_arguments_has_tokens_and_whether_each_is_right(lab: tp.Lab
     assert alone["path"].tolist() == ["/city", "/days"]
     assert alone["right"].isna().all()
     assert alone["n_tokens"].isna().all()
-
-
-# -- calibration
-
-
-def calibrated(lab: tp.Lab, size: int, *, tells: bool) -> Any:
-    # An argument is right as often as its probability says, or as often as not.
-    order, rows = random.Random(0), []
-    for i in range(size):
-        logprob = -order.random() * 2
-        is_right = order.random() < (pow(2.718281828, logprob) if tells else 0.5)
-        text = RIGHT if is_right else RIGHT.replace("Oslo", "Rome")
-        row = row_of(f"k{i}", text.replace(', "days": 3', ""))
-        row["target"] = [{"name": "weather", "arguments": {"city": "Oslo"}}]
-        for token in row["response"]["choices"][0]["logprobs"]["content"]:
-            token["logprob"] = logprob if token["token"] in ("Os", "R") else 0.0
-        rows.append(row)
-    return lab.ingest(rows, tools=TOOLS, protocol="hermes", progress=False)
-
-
-def test_probabilities_that_tell_right_from_wrong_are_found_calibrated(lab: tp.Lab) -> None:
-    calibration = calibrated(lab, 600, tells=True).calibration()
-    assert calibration.measured
-    assert calibration.n == 600
-    inside = (calibration.frame["low"] <= calibration.frame["confidence"]) & (
-        calibration.frame["confidence"] <= calibration.frame["high"]
-    )
-    assert inside.mean() >= 0.8
-    assert calibration.error.rate < 0.1
-    assert calibration.ranking.low > 0.6
-    assert calibration.frame["n"].sum() == 600
-
-
-def test_probabilities_that_tell_nothing_are_said_to(lab: tp.Lab) -> None:
-    calibration = calibrated(lab, 600, tells=False).calibration()
-    assert calibration.ranking.low < 0.5 < calibration.ranking.high
-
-
-def test_below_500_arguments_nothing_is_said(lab: tp.Lab, capsys: Any) -> None:
-    run = ingested(lab)
-    calibration = run.calibration()
-    assert not calibration.measured
-    assert calibration.frame.empty
-    assert str(calibration).startswith("Not measured: 8 arguments")
-    assert calibration.error.rate != calibration.error.rate
-    assert main(["tokens", run.run_id[:8], "--store", str(lab.store.url)]) == 1
-    assert "Not measured" in capsys.readouterr().out
-    with pytest.raises(BadOptions, match="confidence"):
-        Calibration(run.arguments_df(), by="mood")  # type: ignore[arg-type]
 
 
 # -- rows

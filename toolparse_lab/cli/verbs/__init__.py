@@ -31,7 +31,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "open": ("recorded", "work on recorded answers or on one text in the browser"),
         "tokens": (
             "training",
-            "show the tokens of an answer, or test if their probabilities tell right from wrong",
+            "show the tokens of an answer",
         ),
         "blame": ("asking", "say which layer broke an answer, by its record or by asking again"),
         "reader": ("readers", "fetch the parsers of a release of vLLM, SGLang or transformers"),
@@ -58,7 +58,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "reports",
             "show the smallest drop that the cases of a run can detect, and the cases a drop needs",
         ),
-        "noise": ("reports", "show how far two runs of the same arm differ by chance"),
         "reparse": (
             "recorded",
             "parse recorded answers with other protocols or policies, without a model",

@@ -425,29 +425,6 @@ def _power(options: Any) -> int:
 
 
 @verb(
-    "noise",
-    CONFIG,
-    Option(
-        "runs [RUN ...]",
-        f"{RUN_HELP}; several are runs of the same cases, oldest first (default: latest)",
-        default=["latest"],
-    ),
-    *SENTENCES,
-    examples=(
-        "toolparse noise latest",
-        "toolparse run plan.toml --fresh && toolparse noise latest~1 latest",
-    ),
-)
-def _noise(options: Any) -> int:
-    return _show_figures(
-        "Noise",
-        options.runs,
-        lambda first, *others, policy: first.noise(*others, policy=policy),
-        options,
-    )
-
-
-@verb(
     "endpoints",
     CONFIG,
     RUN,

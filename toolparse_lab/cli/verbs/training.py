@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from ...core.errors import BadOptions
 from ...views.tokens import tokens_line, tokens_text
-from ..console import put, put_json, put_told, records, say
+from ..console import put, put_json, put_told, say
 from ..options import (
     CONFIG,
     JSON,
@@ -26,49 +25,28 @@ from ..options import (
     "tokens",
     CONFIG,
     RUN,
-    Option(
-        "trial [TRIAL]",
-        "the id of a trial, whose tokens are listed (default: a table over all arguments)",
-    ),
-    Option(
-        "--by WHAT",
-        "the probability of 'all tokens' of an argument (default), or of its 'least likely token'",
-        default="all tokens",
-    ),
+    Option("trial TRIAL", "the id of a trial, whose tokens are listed"),
     STORE,
     *READER,
     JSON,
-    examples=("toolparse tokens latest", "toolparse tokens latest 3f9a1c"),
+    examples=("toolparse tokens latest 3f9a1c",),
 )
 def _tokens(options: Any) -> int:
-    # 1 where it was not measured whether probabilities tell right arguments from wrong.
     settings = settings_of(options)
     with open_lab(settings) as lab:
         run = lab.open(options.run)
-        policies = (settings["policy"],)
-        if options.trial is not None:
-            trials = run.trials(
-                protocol=options.protocol,
-                policies=policies,
-                where=lambda trial: trial.trial_id.startswith(options.trial),
+        trials = run.trials(
+            protocol=options.protocol,
+            policies=(settings["policy"],),
+            where=lambda trial: trial.trial_id.startswith(options.trial),
+        )
+        if not len(trials):
+            raise BadOptions(
+                "no trial of this run has this id",
+                got=options.trial,
+                hint="`toolparse report --score` lists the trials",
             )
-            if not len(trials):
-                raise BadOptions(
-                    "no trial of this run has this id",
-                    got=options.trial,
-                    hint="`toolparse report --score` lists the trials",
-                )
-            return _list_tokens(trials[0], options)
-        calibration = run.calibration(options.by, protocol=options.protocol, policies=policies)
-        account = {
-            "n": calibration.n,
-            "measured": calibration.measured,
-            "bins": records(calibration.frame),
-            "error": asdict(calibration.error) if calibration.measured else None,
-            "ranking": asdict(calibration.ranking) if calibration.measured else None,
-        }
-        put_told(options.json, account, calibration)
-    return 0 if calibration.measured else 1
+        return _list_tokens(trials[0], options)
 
 
 def _list_tokens(trial: Any, options: Any) -> int:

@@ -54,9 +54,7 @@ class Summary:
     seconds: float = 0.0
     # The limit, or what else ended it; a run that a limit stopped is taken up again by the same
     # call.
-    stopped: (
-        Literal["max_cost", "max_calls", "deadline", "until", "interrupted", "error"] | None
-    ) = None
+    stopped: Literal["max_cost", "max_calls", "deadline", "interrupted", "error"] | None = None
     failures: Counter[str] = field(default_factory=Counter)
     given_up: dict[str, GivenUp] = field(default_factory=dict)
     """models that were not asked on, by alias"""

@@ -82,6 +82,8 @@ COMPARISON_MEANINGS: Mapping[str, str] = {
     "changed": "Cases whose rates differ at all.",
     "low_if_lost": "ci_low if every case that is scored in a alone had failed in b.",
     "smallest": "The smallest drop that these cases could have shown; inf where none could.",
+    "by_chance": "How far equal arms, whose cases differ as much, lie apart at most in 95 of 100 "
+    "comparisons.",
     "noise_a": "How often two trials of one case by a disagree.",
     "noise_b": "How often two by b do.",
     "reader_a": "The parser of a's answers.",
@@ -219,6 +221,10 @@ class ArmComparison:
                 f"Not the same question: {self.b} has another {' or '.join(columns)} in "
                 f"{counted(len(ids), 'case')}: {', '.join(ids[:3])}{' …' if len(ids) > 3 else ''}."
             )
+        chances = [f"{100 * x:.1f}" for x in sorted(self.frame["by_chance"]) if x > 0]
+        if chances:
+            shown = " to ".join(dict.fromkeys((chances[0], chances[-1])))
+            notes.append(f"Equal arms differ by up to {shown} points by chance, in 95 of 100 runs.")
         n_a, n_b = self.frame["n_a"], self.frame["n_b"]
         if (uneven := n_a != n_b).any():
             notes.append(
@@ -304,9 +310,7 @@ def compare_arms(
             expected="a whole number, 1 for a pair chosen before the run",
         )
     if a == b:
-        raise BadOptions(
-            "an arm is compared with another one", got=a, hint="run.noise() compares it with itself"
-        )
+        raise BadOptions("an arm is compared with another one", got=a)
     stats.check_level(level)
     on = column_of(trials, a, b, on)
     strata = [c for c in check_by(trials, within or [on]) if c != on]
@@ -425,7 +429,7 @@ def _compare_stratum(
     gap = paired_difference(*a, *b, of_each, clusters, alpha=0.05 / pairs)
     same = ("n_cases", "n_a", "n_b", "p", "only_a", "only_b", "ties", "changed", "low_if_lost")
     row: dict[str, Any] = {
-        **{name: getattr(gap, name) for name in (*same, "smallest")},
+        **{name: getattr(gap, name) for name in (*same, "smallest", "by_chance")},
         "success_a": gap.rate_a,
         "success_b": gap.rate_b,
         "difference": gap.rate,

@@ -58,6 +58,8 @@ class Difference:
     the majority of one arm's trials alone gets right. ties: cases without a majority. changed:
     cases whose rate differs. low_if_lost: `low` if every case that a has and b lacks had failed in
     b. smallest: the smallest drop that these cases could have shown, above 1 if no drop could.
+    by_chance: how far equal arms lie apart at most in 95 of 100 comparisons, if their cases differ
+    as much as these.
     """
 
     rate: float = NAN
@@ -75,6 +77,7 @@ class Difference:
     changed: int = 0
     low_if_lost: float = NAN
     smallest: float = NAN
+    by_chance: float = NAN
 
 
 def paired_difference(
@@ -133,6 +136,7 @@ def paired_difference(
         changed=int((rate_a != rate_b).sum()),
         low_if_lost=worst.low,
         smallest=gaps.smallest(visible),
+        by_chance=gaps.by_chance,
     )
 
 
@@ -153,6 +157,8 @@ class _Gaps:
         numbers = np.unique(units, return_inverse=True)[1]
         sums, sizes = np.bincount(numbers, weights=values), np.bincount(numbers).astype(float)
         self._m = len(sizes)
+        # The sign-flip test's own spread: every difference could as well have the other sign.
+        self.by_chance = normal_quantile(0.95) * math.sqrt(float((sums**2).sum())) / len(values)
         # The two pseudo-clusters are of the usual size.
         size = float(sizes.mean())
         # As far as one trial more or less moves a case, most of which may have one alone.

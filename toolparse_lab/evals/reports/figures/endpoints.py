@@ -45,14 +45,12 @@ class Endpoints:
         margin: the difference below which two are the same.
         alpha: the chance of a false alarm anywhere in the table.
         trials: the trials frame that was judged.
-        whole: whether all planned cases were asked, and not only those up to an early stop.
     """
 
     reference: str
     margin: float
     alpha: float
     trials: Frame
-    whole: bool = True
 
     @cached_property
     def frame(self) -> Frame:
@@ -90,7 +88,7 @@ class Endpoints:
         return pd.DataFrame(rows, columns=columns)
 
     def _verdict(self, interval: Interval, p: float) -> EndpointVerdict:
-        if interval.high < 0 or interval.low > 0 or (self.whole and p < self.alpha / 2):
+        if interval.high < 0 or interval.low > 0 or p < self.alpha / 2:
             return "worse" if interval.rate < 0 else "better"
         is_within = -self.margin < interval.low and interval.high < self.margin
         return "the same" if is_within else "cannot tell"
