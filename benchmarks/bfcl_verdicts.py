@@ -1,11 +1,11 @@
-"""Write `tests/cases_evals/bfcl_verdicts.jsonl`: what the Berkeley leaderboard's own checker says
-of calls of ours.
+"""Write `tests/extensions/bench/bfcl_verdicts.jsonl`: what the Berkeley leaderboard's own checker
+says of calls of ours.
 
 The functions, right answers and calls are made here, in the leaderboard's notation; only the
 verdicts are the checker's. It is taken from an unpacked `bfcl-eval` wheel and never installed:
 
     pip download --no-deps bfcl-eval && unzip bfcl_eval-*.whl -d unpacked
-    python benchmarks/bfcl_verdicts.py unpacked > tests/cases_evals/bfcl_verdicts.jsonl
+    python benchmarks/bfcl_verdicts.py unpacked > tests/extensions/bench/bfcl_verdicts.jsonl
 """
 
 from __future__ import annotations

@@ -19,7 +19,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import toolparse_lab as tp
-from tests.leaderboard_forms import FORMS, TOOLS, Calls, abstentions, answers, damaged
+from tests.extensions.bench.leaderboard_forms import (
+    FORMS,
+    TOOLS,
+    Calls,
+    abstentions,
+    answers,
+    damaged,
+)
 
 WAYS = ("by name", "auto", "stream 1", "stream 4", "damaged")
 

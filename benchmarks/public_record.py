@@ -27,9 +27,9 @@ from typing import Any, TypeAlias
 import toolparse_lab as tp
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import ParseResult
-from toolparse_lab.evals.cases.bfcl import load_bfcl, wanted_call
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_completion
+from toolparse_lab.extensions.bench import load_bfcl, wanted_call
 from toolparse_lab.runner.exchange.types import Completion, EndpointKind
 
 Answer: TypeAlias = tuple[str, Case, str, bool]

@@ -48,7 +48,7 @@ SCALARS = (
     "a=" + "[" * DEEP, "[" * DEEP, '{"a":' * DEEP, "{}", "null", "%s%n%d", "../..", "💥" * 50, "\udcff\udc80",
     "a\x00b", "x" * 5000, "latest~99999999999999999999", "latest~-1", "http://[", "sqlite:///", "sqlite:////nowhere/x.db",
     "postgresql://nobody:nothing@127.0.0.1:9/x", "mysql://x", "://", "success=0.9", "success=nan", "success>=1e999",
-    "hermes", "auto", "safe", "latest", "c1", "gpt-4", "openai/none", "bfcl", "0.0.0.0", "::1", "localhost",
+    "hermes", "auto", "safe", "latest", "c1", "gpt-4", "openai/none", "0.0.0.0", "::1", "localhost",
 )  # fmt: skip
 
 

@@ -72,7 +72,6 @@ def test_a_plan_says_all_that_a_lab_takes(tmp_path: Path, settings: Settings) ->
 def test_what_a_plan_leaves_out_is_given_by_hand(tmp_path: Path, settings: Settings) -> None:
     plan = read(tmp_path, settings, "")
     assert plan == PlanFile(plan.source)
-    assert read(tmp_path, settings, 'cases = "bfcl:live"').cases == "bfcl:live"
     assert read(tmp_path, settings, 'cases = "bfcl.jsonl"').cases == str(tmp_path / "bfcl.jsonl")
 
 

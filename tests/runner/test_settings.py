@@ -103,9 +103,9 @@ def test_the_nearest_file_upward_holds(tmp_path: Path) -> None:
 
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    settings = load(tmp_path, 'store = "data/runs.db"\ncases = "bfcl:live"')
+    settings = load(tmp_path, 'store = "data/runs.db"\ncases = "a/live.jsonl"')
     assert load(tmp_path / "in")["store"] == str(tmp_path / "data" / "runs.db")
-    assert settings["cases"] == "bfcl:live"
+    assert settings["cases"] == str(tmp_path / "a" / "live.jsonl")
     assert load(tmp_path, 'store = "sqlite:///x.db"')["store"] == "sqlite:///x.db"
     assert load(tmp_path, "", environ={"TOOLPARSE_STORE": "here.db"})["store"] == "here.db"
 

@@ -31,7 +31,7 @@ from ..runner.settings import (
 # Key -> the types of its value in TOML (a single name may do for a list), its meaning, and a value
 # that is right.
 _FIELDS: Mapping[str, tuple[type | tuple[type, ...], str, str]] = {
-    "cases": (str, "a file of cases, relative to the plan, or bfcl", '"cases.jsonl"'),
+    "cases": (str, "a file of cases, relative to the plan", '"cases.jsonl"'),
     "columns": (
         dict,
         'a table of what the file calls things: question = "input"; an empty text leaves a column '

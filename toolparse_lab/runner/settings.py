@@ -48,7 +48,7 @@ class Setting:
 SETTINGS: Mapping[str, Setting] = {s.name: s for s in (
     Setting("store", "place", "toolparse.db",
             "where answers are recorded: a path, or an SQLAlchemy URL"),
-    Setting("cases", "place", None, "the cases to ask: a file, or bfcl"),
+    Setting("cases", "place", None, "the file of the cases to ask"),
     Setting("protocols", "list", None, "prompt protocols of a run"),
     Setting("policy", "choice", "safe", "the coercion policy that answers are read under",
             get_args(Policy)),
@@ -310,12 +310,8 @@ def _from_text(setting: Setting, text: str) -> Any:
 
 
 def is_path(value: str) -> bool:
-    """Return True for a text that names a file relative to something: no address, no home, no data
-    set of its own name.
-    """
-    if "://" in value or value == "bfcl":
-        return False
-    return not value.startswith((":memory:", "~", "bfcl:"))
+    """Return True for a text that names a file relative to something: no address, no home."""
+    return "://" not in value and not value.startswith((":memory:", "~"))
 
 
 def check_keys(

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.evals.test_oracle import ARMS, score_right_answer
 from toolparse_lab.core.errors import (
     BadCase,
     BadOptions,
@@ -26,10 +27,10 @@ from toolparse_lab.core.errors import (
 )
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import write_canonical
-from toolparse_lab.evals.cases.bfcl import _installed, load_bfcl, schema_of, wanted_call
 from toolparse_lab.evals.cases.checks import validate_cases
 from toolparse_lab.evals.scoring.match import match_calls
 from toolparse_lab.evals.scoring.score import score_text
+from toolparse_lab.extensions.bench.bfcl import _installed, load_bfcl, schema_of, wanted_call
 
 
 def function(name: str, required: list[str] | None = None, /, **properties: Any) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def wheel(tmp_path: Path) -> Path:
 
 
 def test_the_whole_wheel(wheel: Path) -> None:
-    cases = tp.load_cases(wheel)
+    cases = load_bfcl(source=wheel)
     assert cases.categories() == {
         "live_irrelevance": 2,
         "live_relevance": 1,
@@ -136,13 +137,13 @@ def test_a_folder_and_one_of_its_files(tmp_path: Path, wheel: Path) -> None:
         z.extractall(tmp_path / "unpacked")
     folder = tmp_path / "unpacked" / "bfcl_eval" / "data"
     for source in (tmp_path / "unpacked", tmp_path / "unpacked" / "bfcl_eval", folder):
-        assert len(tp.load_cases(source)) == 6
-    assert [c.id for c in tp.load_cases(folder / "BFCL_v4_multiple.json")] == [
+        assert len(load_bfcl(source=source)) == 6
+    assert [c.id for c in load_bfcl(source=folder / "BFCL_v4_multiple.json")] == [
         "multiple_0",
         "multiple_1",
     ]
     with pytest.raises(BadOptions, match="multi_turn_base cannot be read as cases"):
-        tp.load_cases(str(folder / "BFCL_v4_multi_turn_base.json"))
+        load_bfcl(source=str(folder / "BFCL_v4_multi_turn_base.json"))
 
 
 CALLS: list[tuple[dict[str, Any], bool]] = [
@@ -243,11 +244,9 @@ def test_sources_that_are_none(
     ]:
         with pytest.raises(UnreadableInput, match=message):
             load_bfcl(source=source)
-    with pytest.raises(BadOptions, match="no columns"):
-        tp.load_cases(wheel, columns={"question": "input"})
-    monkeypatch.setattr("toolparse_lab.evals.cases.bfcl.PACKAGE", "no-such-distribution-here")
+    monkeypatch.setattr("toolparse_lab.extensions.bench.bfcl.PACKAGE", "no-such-distribution-here")
     with pytest.raises(MissingExtra, match="not installed") as e:
-        tp.load_cases("bfcl:multiple")
+        load_bfcl("multiple")
     assert "--no-deps" in str(e.value)
 
 
@@ -351,9 +350,26 @@ def test_every_right_answer_is_scored_so_from_its_text() -> None:
     assert right >= 2000
 
 
+@pytest.mark.skipif(data_files() is None, reason="no bfcl-eval: pip download --no-deps bfcl-eval")
+@pytest.mark.parametrize("arm", ARMS)
+def test_the_gold_of_the_leaderboard_that_a_format_carries_is_judged_right(arm: str) -> None:
+    cases = load_bfcl(source=os.environ.get("TOOLPARSE_BFCL_WHEEL"))
+    right, refused, wrong = 0, 0, []
+    for case in cases:
+        try:
+            score = score_right_answer(case, arm)
+        except UnwritableCall:
+            refused += 1
+            continue
+        right += bool(score.success)
+        wrong += [] if score.success else [(case.id, str(score))]
+    assert len(wrong) <= 0.001 * len(cases), wrong[:5]
+    assert right >= 0.95 * len(cases), refused
+
+
 # what the leaderboard's own checker says
 
-VERDICTS = Path(__file__).parents[2] / "cases_evals" / "bfcl_verdicts.jsonl"
+VERDICTS = Path(__file__).parent / "bfcl_verdicts.jsonl"
 
 
 def verdicts() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

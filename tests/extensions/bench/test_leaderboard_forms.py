@@ -9,9 +9,16 @@ import pytest
 
 import toolparse_lab as tp
 from tests.core_cases import rows
+from tests.extensions.bench.leaderboard_forms import (
+    FORMS,
+    TOOLS,
+    Answer,
+    abstentions,
+    answers,
+    damaged,
+)
 from tests.growth import grows_linearly
 from tests.laws import check_all
-from tests.leaderboard_forms import FORMS, TOOLS, Answer, abstentions, answers, damaged
 
 
 def runs_of(result: tp.ParseResult) -> list[tuple[str, Any]]:

@@ -66,7 +66,7 @@ _OF_PLANS = (
 _OWN_FLAGS = ("cases", "models", "protocols", "trials", "seed", "stream", "sample", *LIMITS)
 
 CASES = (
-    Option("--cases FILE", "a file of cases, or bfcl"),
+    Option("--cases FILE", "a file of cases"),
     COLUMNS,
     Option("--skip-bad", "leave out cases that cannot be read, and count them"),
     Option(

@@ -53,7 +53,7 @@ def _init(options: Any) -> int:
 @verb(
     "validate",
     CONFIG,
-    Option("cases [cases]", "a file of cases, or bfcl (default: the setting `cases`)"),
+    Option("cases [cases]", "a file of cases (default: the setting `cases`)"),
     COLUMNS,
     Option("--strict", "exit code 1 where a case is doubtful"),
     JSON,

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from ...core.errors import BadCase, BadOptions, UnreadableInput
-from . import bfcl
 from .case import KEYS, Case, read_case
 from .collection import Cases, Skipped
 from .row_files import RowSource
@@ -45,7 +44,7 @@ CasesLike: TypeAlias = (
     | HasColumnNames
     | Mapping[str, HasColumns | HasColumnNames]
 )
-"""Cases, a path or a name such as "bfcl", rows, a pandas frame, or a Hugging Face data set."""
+"""Cases, a path, rows, a pandas frame, or a Hugging Face data set."""
 
 
 def load_cases(
@@ -59,8 +58,7 @@ def load_cases(
     """Return the cases of a file, a frame, a data set, rows or Case objects.
 
     A file is JSONL, a JSON array, CSV or Parquet, by its suffix. A frame is one of pandas, a data
-    set one of Hugging Face. Rows are mappings. The Berkeley Function Calling Leaderboard is
-    ``"bfcl"``, ``"bfcl:live"`` or the path of its wheel (see `toolparse_lab.evals.cases.bfcl`).
+    set one of Hugging Face. Rows are mappings.
 
     Args:
         columns: the names that the source uses, ``{"question": "input", "notes": None}``. None
@@ -102,12 +100,12 @@ def read_all(
     """
     # Made first, so that wrong options are reported for every kind of source.
     renaming = Renaming(_ROW_KEYS, columns or {}, others)
-    if isinstance(source, Cases) or (isinstance(source, (str, Path)) and bfcl.is_address(source)):
+    if isinstance(source, Cases):
         if columns or split is not None:
             raise BadOptions(
                 "this source has no columns to name and no splits", got=str(source)[:80]
             )
-        return source if isinstance(source, Cases) else bfcl.load_address(source), None
+        return source, None
 
     rows = rows_of(source, split=split)
     renaming.check(rows)

@@ -12,7 +12,7 @@ that the parameter may be absent, ``"$optional": true``. Irrelevant questions wa
 right answer is no set of calls, is counted in `Cases.skipped` with the reason.
 """
 
-# How it works. An address leads to a folder (inside a wheel, too: a zip is walked like one), the
+# How it works. A source leads to a folder (inside a wheel, too: a zip is walked like one), the
 # folder to one file of questions a category and one of right answers. An entry becomes a row such
 # as `load_cases` reads, and goes through `read_case` like any other, so that whatever the
 # leaderboard does otherwise is caught with its file and line.
@@ -30,9 +30,9 @@ from typing import Any, Literal, TypeAlias
 
 from ...core.errors import BadCase, BadOptions, MissingExtra, UnreadableInput
 from ...core.values import read_strict
-from .case import Case, read_case
-from .collection import Cases, Skipped
-from .target import is_wish
+from ...evals.cases.case import Case, read_case
+from ...evals.cases.collection import Cases, Skipped
+from ...evals.cases.target import is_wish
 
 Folder: TypeAlias = Path | zipfile.Path
 Strings: TypeAlias = Literal["exact", "bfcl"]
@@ -52,7 +52,6 @@ _TYPES: Mapping[str, str | None] = {
 """Type word -> JSON Schema type; None says nothing about the type."""
 
 PACKAGE = "bfcl-eval"
-_ADDRESS = re.compile(r"bfcl(?::(.*))?", re.DOTALL)
 # The languages other than Python that functions are written in, and how they are called.
 _LANGUAGES = {"java": "Java", "javascript": "JavaScript"}
 _FILE = re.compile(r"BFCL_v(\d+)_(\w+)\.json")
@@ -68,34 +67,6 @@ _REASONS: Mapping[str, str] = {
     "formats",
 }
 _NO_CALLS = "its right answers are not calls with their alternatives"
-
-
-def is_address(source: str | Path) -> bool:
-    """Return True for a source that `load_cases` is to read as this data set: ``bfcl``,
-    ``bfcl:live,multiple``, a wheel, a folder of the data set, or one of its files. Nothing is
-    raised for a path that does not exist.
-
-    >>> is_address("bfcl:live"), is_address("BFCL_v4_multiple.json"), is_address("cases.jsonl")
-    (True, True, False)
-    """
-    path = Path(source)
-    # Told by their names alone, so that `load_bfcl` is the one to miss a path that does not exist.
-    is_named = path.suffix == ".whl" or bool(_FILE.fullmatch(path.name))
-    if is_named or (isinstance(source, str) and _ADDRESS.fullmatch(source)):
-        return True
-    return path.is_dir() and _data_in(path) is not None
-
-
-def load_address(source: str | Path) -> Cases:
-    """Return the cases of an address that `is_address` accepts. Raises the errors of `load_bfcl`.
-
-    Categories after a colon are separated by commas. Without any, all are read.
-    """
-    address = _ADDRESS.fullmatch(source) if isinstance(source, str) else None
-    if address is None:
-        return load_bfcl(source=source)
-    words = [word.strip() for word in (address[1] or "").split(",") if word.strip()]
-    return load_bfcl(words if address[1] else None)
 
 
 def load_bfcl(
