@@ -15,6 +15,8 @@ from decimal import Decimal
 from typing import Any
 
 import toolparse_lab as tp
+from toolparse_lab.arguments.schema.references import unwrap_json_schema
+from toolparse_lab.arguments.schema.view import get_schema_type
 from toolparse_lab.core.errors import BadToolChoice, RJSONParseError, ToolparseError
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.core.values import read_plain
@@ -146,12 +148,12 @@ def _potential(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema_type(case: dict[str, Any]) -> dict[str, Any]:
-    found = tp.get_schema_type(case["schema"])
+    found = get_schema_type(case["schema"])
     return {"value": {"$undefined": True} if found is None else found}
 
 
 def _schema_unwrap(case: dict[str, Any]) -> dict[str, Any]:
-    return {"value": tp.unwrap_json_schema(case["schema"])}
+    return {"value": unwrap_json_schema(case["schema"])}
 
 
 # protocols

@@ -19,7 +19,7 @@ from toolparse_lab.core.errors import BadCase, ToolparseError, UnknownName
 from toolparse_lab.evals.cases.row_files import RowSource
 from toolparse_lab.experiments.ingest.rows import RowReader
 from toolparse_lab.experiments.ingest.settings import Settings
-from toolparse_lab.experiments.ingest.shapes import Log, ShapeReader
+from toolparse_lab.experiments.ingest.shapes import Log, ShapeReader, shapes
 from toolparse_lab.experiments.run import Run
 
 ROWS = [
@@ -78,7 +78,7 @@ def test_a_row_alone(row: dict[str, Any], lab: tp.Lab, capsys: Any) -> None:
     check(run, row)
     said = capsys.readouterr().err
     assert f"of {row['shape']} (" in said
-    assert tp.shapes()[row["shape"]].lost in said
+    assert shapes()[row["shape"]].lost in said
     assert sum(s.count for s in run.plan.cases.skipped) == row.get("left_out", 0)
 
 
@@ -145,7 +145,7 @@ def test_a_bad_row_names_line_shape_and_key(
     assert caught.value.message.startswith((f"{shape}: ", "rows, row 2")) or shape in str(
         caught.value
     )
-    assert tp.shapes()[shape].keys[key].split(",")[0].split("[")[0] in str(caught.value)
+    assert shapes()[shape].keys[key].split(",")[0].split("[")[0] in str(caught.value)
     assert not list(lab.runs())
 
 
@@ -306,8 +306,8 @@ def test_what_is_no_answer_is_counted(lab: tp.Lab) -> None:
 
 
 def test_every_shape_says_its_keys_and_what_it_lost() -> None:
-    assert set(tp.shapes()) == set(PER_SHAPE)
-    for shape in tp.shapes().values():
+    assert set(shapes()) == set(PER_SHAPE)
+    for shape in shapes().values():
         assert shape.keys
         assert shape.lost
         assert shape.title

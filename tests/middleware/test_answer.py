@@ -17,7 +17,7 @@ from tests.growth import grows_linearly
 from tests.middleware.test_parity import check, plain, plans_of, streamed
 from tests.middleware.test_transform import HERMES, TOOLS
 from toolparse_lab.core.errors import ParserClosed, UnreadableInput
-from toolparse_lab.middleware import Answer, ToolCallMiddleware, Turn
+from toolparse_lab.middleware import Answer, ToolCallMiddleware, Turn, fix_tool_call_with_schema
 
 GOOD = '<tool_call>{"name":"get_weather","arguments":{"city":"A","days":"2"}}</tool_call>'
 FIXED = {"name": "get_weather", "arguments": '{"city":"A","days":2}'}
@@ -234,7 +234,7 @@ def test_a_forced_stream_that_the_provider_answers_with_calls_is_no_failure() ->
 
 
 def test_calls_are_fixed_by_schema_in_any_shape() -> None:
-    fix = tp.fix_tool_call_with_schema
+    fix = fix_tool_call_with_schema
     assert fix({"toolName": "get_weather", "input": {"days": "3"}}, TOOLS)["input"] == '{"days":3}'
     assert (
         fix({"name": "get_weather", "arguments": '{"days": 3}'}, TOOLS)["arguments"]

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 import toolparse_lab as tp
 from tests.middleware.test_transform import HERMES, TOOLS
 from toolparse_lab.core.errors import BadOptions, BadToolChoice
+from toolparse_lab.middleware import create_dynamic_if_then_else_schema
 
 ARGUMENTS = TOOLS[0]["function"]["parameters"]  # type: ignore[index]
 SEARCH = {"type": "provider-defined", "id": "x.search", "name": "search", "args": {}}
@@ -55,7 +56,7 @@ def test_a_named_tool(choice: Any) -> None:
 def test_any_tool(choice: Any) -> None:
     turn = transform(choice)
     schema = turn.params["response_format"]["json_schema"]["schema"]
-    assert schema == tp.create_dynamic_if_then_else_schema(TOOLS)
+    assert schema == create_dynamic_if_then_else_schema(TOOLS)
     assert list(schema) == ["type", "properties", "required", "if", "then", "else"]
     assert schema["properties"]["name"]["enum"] == ["get_weather", "get_loc"]
     assert schema["if"] == {"properties": {"name": {"const": "get_weather"}}, "required": ["name"]}
@@ -128,9 +129,9 @@ def test_what_is_refused(choice: Any, tools: Any, code: str, message: str) -> No
 
 def test_a_schema_of_no_tool_or_a_providers() -> None:
     with pytest.raises(BadToolChoice):
-        tp.create_dynamic_if_then_else_schema([])
+        create_dynamic_if_then_else_schema([])
     with pytest.raises(BadToolChoice):
-        tp.create_dynamic_if_then_else_schema([*TOOLS, SEARCH])
+        create_dynamic_if_then_else_schema([*TOOLS, SEARCH])
 
 
 def test_the_schema_may_go_into_the_prompt() -> None:
@@ -138,7 +139,7 @@ def test_the_schema_may_go_into_the_prompt() -> None:
     assert "response_format" not in turn.params
     assert turn.forced
     text = turn.params["messages"][0]["content"]
-    assert json.loads(text[text.rindex("\n") + 1 :]) == tp.create_dynamic_if_then_else_schema(TOOLS)
+    assert json.loads(text[text.rindex("\n") + 1 :]) == create_dynamic_if_then_else_schema(TOOLS)
 
 
 CALL = '{"name":"get_weather","arguments":{"city":"A","days":"2"}}'

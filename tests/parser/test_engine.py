@@ -10,7 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import CORE, rows
 from tests.growth import grows_linearly
-from toolparse_lab.core.types import Span
+from toolparse_lab.core.types import Retract, Span
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.parser.state import Feed
 
@@ -41,7 +41,7 @@ def events(
     raw = "".join(chunks)
     return [
         [
-            (type(e).__name__, raw[e.start :] if isinstance(e, tp.Retract) else e.span.of(raw))
+            (type(e).__name__, raw[e.start :] if isinstance(e, Retract) else e.span.of(raw))
             for e in batch
         ]
         for batch in found

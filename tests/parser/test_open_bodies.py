@@ -10,6 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import SHIPPED, load
 from tests.laws import check_all
+from toolparse_lab.core.types import CallEnd, Withdrawn
 from toolparse_lab.entry.parse import Reader
 
 TEXT = {"type": "string"}
@@ -71,9 +72,9 @@ def test_calls_withdrawn_from_a_stream_are_named_at_its_end() -> None:
     raw = 'I could <tool_call>{"name": "ping"}</tool_call> but no.\n</think>\nHello'
     parser = tp.stream("hermes", TOOLS)
     events = [event for char in raw for event in parser.feed(char)]
-    assert [e.calls[0].status for e in events if isinstance(e, tp.CallEnd)] == ["ok"]
+    assert [e.calls[0].status for e in events if isinstance(e, CallEnd)] == ["ok"]
     result = parser.close()
-    (withdrawn,) = (e for e in parser.last_events() if isinstance(e, tp.Withdrawn))
+    (withdrawn,) = (e for e in parser.last_events() if isinstance(e, Withdrawn))
     assert withdrawn.calls == result.calls
     assert result.calls[0].status == "draft"
     assert not result.calls[0].valid

@@ -69,8 +69,7 @@ def create_dynamic_if_then_else_schema(tools: Any) -> Schema:
 
     Raises BadToolChoice without tools, and for a tool that only the provider can run.
 
-    >>> import toolparse_lab as tp
-    >>> schema = tp.create_dynamic_if_then_else_schema([{"name": "f"}])
+    >>> schema = create_dynamic_if_then_else_schema([{"name": "f"}])
     >>> sorted(schema)
     ['if', 'properties', 'required', 'then', 'type']
     """

@@ -1,7 +1,7 @@
 """Shapes of other people's logs, known by their keys: spans, exports, results of benchmarks,
 training data.
 
-`tp.shapes()` lists them; `Lab.ingest` finds the shape of a source by itself.
+`shapes()` lists them; `Lab.ingest` finds the shape of a source by itself.
 """
 
 # How it works. A row of a shape becomes rows under our own names of columns (`columns.NAMES`), one
@@ -66,7 +66,7 @@ def with_shapes(rows: RowSource, name: str | None = None) -> tuple[RowSource, bo
             "there is no such shape of a log",
             got=name,
             expected=", ".join((*_SHAPES, PLAIN)),
-            hint=near(name, (*_SHAPES, PLAIN)) or "tp.shapes() says how each is known",
+            hint=near(name, (*_SHAPES, PLAIN)) or "ingest.shapes.shapes() says how each is known",
         )
     if rows.table and name is None:
         first = next(rows.rows, None)

@@ -30,8 +30,8 @@ class Shape:
         lost: what such a log no longer has.
         knows: returns True for a row of this shape.
 
-    >>> import toolparse_lab as tp
-    >>> tp.shapes()["langsmith"].keys["model"]
+    >>> from toolparse_lab.experiments.ingest.shapes import shapes
+    >>> shapes()["langsmith"].keys["model"]
     'extra.invocation_params.model'
     """
 
