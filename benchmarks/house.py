@@ -3,7 +3,8 @@
 python benchmarks/house.py [NAME=FOLDER ...] [--rooms]
 
 One column a package (this one by default). `--rooms` adds the weight of each room. The hops of
-this package's own jobs are counted on their second run: functions called and files entered.
+this package's own jobs are counted on their second run: functions called and files entered. Of this
+package the scope comes first: core, extensions and tests apart, scripts and style sheets counted.
 """
 
 from __future__ import annotations
@@ -197,6 +198,42 @@ def jobs() -> dict[str, Callable[[], object]]:
     }
 
 
+def scope() -> dict[str, str]:
+    """Core, extensions and tests of this checkout: lines, code lines, files, verbs, public names."""
+    import toolparse_lab as tp
+    from toolparse_lab.cli.verbs import GROUPS, verbs
+
+    every = [p for s in ("*.py", "*.js", "*.css") for p in sorted(ROOT.rglob(s))]
+    plugged = [p for p in every if p.is_relative_to(ROOT / "extensions")]
+    core = [p for p in every if p not in plugged]
+    tests = sorted((ROOT.parent / "tests").rglob("*.py"))
+    in_core = sum(map(len, GROUPS.values()))
+    return {
+        "core, lines of Python, JS and CSS": f"{sum(map(lines_of, core)):,}",
+        "code lines of it": f"{sum(map(code_lines, core)):,}",
+        "files of it": f"{len(core)}",
+        "extensions, lines": f"{sum(map(lines_of, plugged)):,}",
+        "tests, lines": f"{sum(map(lines_of, tests)):,}",
+        "verbs of the core, of all": f"{in_core}, {len(verbs())}",
+        "public names": f"{len(tp.__all__)}",
+    }
+
+
+def lines_of(path: Path) -> int:
+    return len(path.read_text("utf-8").splitlines())
+
+
+def code_lines(path: Path) -> int:
+    """Lines that are neither blank, nor comment, nor docstring."""
+    source = path.read_text("utf-8")
+    if path.suffix != ".py":
+        bare = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
+        return sum(1 for x in bare.splitlines() if x.strip() and not x.lstrip().startswith("//"))
+    blank = sum(1 for line in source.splitlines() if not line.strip())
+    told = sum(docstring_lines(ast.parse(source)).values())
+    return lines_of(path) - blank - told - comment_lines(source)
+
+
 def write_table(columns: dict[str, dict[str, str]]) -> str:
     """The columns as Markdown."""
     figures = {name: None for column in columns.values() for name in column}
@@ -211,6 +248,7 @@ def main(arguments: list[str]) -> int:
     columns = {name: weigh(files_of(root)).rows() for name, root in roots.items()}
     if not named:
         sys.path.insert(0, str(ROOT.parent))
+        print(write_table({"scope": scope()}), end="\n\n")
         for name, job in jobs().items():
             functions, files = hops(job)
             columns[ROOT.name][f"{name}: functions / files"] = f"{functions} / {files}"
