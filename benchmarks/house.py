@@ -199,7 +199,7 @@ def jobs() -> dict[str, Callable[[], object]]:
 
 
 def scope() -> dict[str, str]:
-    """Core, extensions and tests of this checkout: lines, code lines, files, verbs, public names."""
+    """Return the lines and files of core, extensions and tests; the verbs and public names."""
     import toolparse_lab as tp
     from toolparse_lab.cli.verbs import GROUPS, verbs
 
