@@ -1,13 +1,12 @@
-"""How often `lab.blame` finds the layer of a planted fault:
+"""How often `study.blame` finds the layer of a planted fault:
 python benchmarks/blame.py [http [SEEDS]] [-v]
 
 Two sets of faults. The first is simulated answer by answer: what a fault of a layer makes of the
 same request under each probe. The second (`http`) are 200 in a server of the tests, over real HTTP,
-by code that was written without knowing how `lab.blame` judges; SEEDS are of their questions (0 by
-default). Each fault breaks one layer, half
-or a third of them not in every request. Prints right, wrong and cannot tell, by layer, with the
-requests that were spent; with -v also what was left open. The exit code is 1 below 95 % right or
-above 1 % wrong.
+by code that was written without knowing how `study.blame` judges; SEEDS are of their questions (0
+by default). Each fault breaks one layer, half or a third of them not in every request. Prints
+right, wrong and cannot tell, by layer, with the requests that were spent; with -v also what was
+left open. The exit code is 1 below 95 % right or above 1 % wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ from toolparse_lab.entry.capture import capture
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.reports.figures.stats import wilson
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.experiments.diagnosis import (
+from toolparse_lab.extensions.study import blame
+from toolparse_lab.extensions.study.diagnosis import (
     Diagnosis,
     ProbeName,
     characters_of,
@@ -206,7 +206,7 @@ def over_http(seed: int) -> list[tuple[str, str, Diagnosis]]:
             except AssertionError as e:
                 print(f"left out: {e}")
                 continue
-            found.append((fault.layer, fault.id, lab.blame(trial)))
+            found.append((fault.layer, fault.id, blame(trial)))
     return found
 
 

@@ -1,4 +1,4 @@
-"""How often `lab.endpoints` finds a degraded endpoint, and how often it gives a false alarm:
+"""How often `study.endpoints` finds a degraded endpoint, and how often it gives a false alarm:
 python benchmarks/endpoints.py [RUNS [DEGRADATION]]
 
 Simulated verdicts of 2,000 cases at a reference and two other endpoints of the same model. Case by
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toolparse_lab.evals.reports.figures.endpoints import Endpoints
 from toolparse_lab.evals.reports.figures.stats import wilson
+from toolparse_lab.extensions.study import Endpoints
 
 CASES, CHANCE = 2000, 0.02
 DEGRADATIONS: dict[str, tuple[float, float, float]] = {

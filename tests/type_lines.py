@@ -51,8 +51,6 @@ run.frame(protocol="hermes", policies=("safe",), model=["m"]).shape
 run.trials(case_id="a", arm="hermes")[0].outcome
 run.trials()[0].retry(protocol="native", temperature=1.0, fresh=True)
 run.report(baseline="hermes", level=0.9)
-run.power(0.1, a="x", b="y", alpha=0.01)
-plan.power(0.1, flips=0.2)
 result.frame().shape
 result.debug(stage="coerced").export_html("x.html")
 bridge.completion("openai/m", [], protocol="hermes", tools=[TOOL], stream=True, api_base="http://x")
@@ -95,8 +93,6 @@ run.trials(outcom="correct")
 run.trials()["a"].outcme
 run.trials()[0].retry(temprature=1)
 run.report(formt="html")
-run.power(0.1, alfa=0.1)
-plan.power(0.1, flip=0.2)
 result.frame(5)
 result.debug(stage="fixed")
 result.cals

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from .evals.readings.readers import reader
     from .evals.reports.figures.report import report
     from .evals.scoring.reward import reward
-    from .evals.scoring.shrink import shrink
     from .formats.json.mix import json_mix_protocol
     from .formats.models import protocol_for
     from .formats.xml.morph_xml import morph_xml_protocol
@@ -86,7 +85,6 @@ _LATE = {
     "evals.readings.readers": "reader",
     "evals.reports.figures.report": "report",
     "evals.scoring.reward": "reward",
-    "evals.scoring.shrink": "shrink",
     "formats.json.mix": "json_mix_protocol",
     "formats.models": "protocol_for",
     "formats.xml.morph_xml": "morph_xml_protocol",
@@ -158,7 +156,6 @@ __all__ = [
     "reward",
     "rjson",
     "rxml",
-    "shrink",
     "stream",
     "workbench",
     "xml_tool_middleware",

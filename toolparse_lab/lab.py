@@ -33,10 +33,8 @@ from .evals.cases.case import Case
 from .evals.cases.loading import CasesLike
 from .evals.cases.rows import Errors, Others
 from .evals.engines import Engine
-from .evals.reports.figures.endpoints import Endpoints, chosen_reference
 from .evals.scoring.trial import Trial
 from .experiments.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
-from .experiments.diagnosis import Diagnosis, Interventions, Ways, diagnose, is_wrong
 from .experiments.endpoint_check import check_cells, refuse_failed
 from .experiments.ingest.build import ingest
 from .experiments.ingest.settings import Settings
@@ -51,7 +49,6 @@ from .experiments.plan import (
     plan_one,
     question_of,
 )
-from .experiments.request_shrink import ShrunkRequest, shrink_request
 from .experiments.rounds import run_rounds
 from .experiments.run import HEADLINE, Run
 from .experiments.stored_run import find_run, run_row, stored_plan, stored_summary
@@ -65,7 +62,7 @@ from .middleware.flow import Runnable, asked_of, read_answer, recorded_tokens
 from .middleware.flow.factors import PlanSettings, QuestionSettings, TaskSettings
 from .middleware.plans.request import PlanAnswer, plan_messages, read_plan_answer
 from .runner.exchange.summary import LIMITS
-from .runner.exchange.types import PROVIDER_HINTS, Completion, Model
+from .runner.exchange.types import PROVIDER_HINTS, RAW_COMPLETION, Completion, Model
 from .runner.limits import RunLimits, check_limits
 from .runner.loop import run_sync
 from .runner.progress import Show
@@ -833,129 +830,32 @@ class Lab:
             hint=PROVIDER_HINTS.get(str(kind)) or "what was recorded is kept; see lab.runs()",
         )
 
-    def endpoints(
-        self,
-        plan: Plan,
-        *,
-        reference: str | None = None,
-        margin: float = 0.05,
-        alpha: float = 0.05,
-        **limits: Unpack[RunLimits],
-    ) -> Endpoints:
-        """Ask several endpoints the same cases, and compare all with one of them.
-
-        The plan's models are the endpoints: one model at several vendors, in several precisions or
-        versions.
-
-        Args:
-            reference: a model of the plan, by default its first.
-            margin: the difference in success below which two are the same, a share.
-            alpha: the chance of a false alarm, over all endpoints and measures.
-            limits: as for `run`.
-
-        Raises BadOptions for a plan with fewer than two models.
-        """
-        held_to = chosen_reference(list(plan.models), reference)
-        run = self.run(plan, **limits)
-        return run.endpoints(held_to, margin=margin, alpha=alpha)
-
-    @overload
-    def blame(self, trials: Trial, *, budget: int = ..., **ways: Unpack[Ways]) -> Diagnosis: ...
-    @overload
-    def blame(
-        self, trials: Iterable[Trial], *, budget: int = ..., **ways: Unpack[Ways]
-    ) -> tuple[Diagnosis, ...]: ...
-    def blame(
-        self, trials: Trial | Iterable[Trial], *, budget: int = 12, **ways: Unpack[Ways]
-    ) -> Diagnosis | tuple[Diagnosis, ...]:
-        """Find out which layer broke an answer, asking again with one change at a time.
-
-        Each request is recorded like any other. The question that is expected to tell most comes
-        first: the same again, at temperature 0, with the tools in the prompt and the text parsed
-        here, streamed or whole, with more tokens, and, if you pass them, by your own template or at
-        another endpoint. `trial.blame` uses the record alone.
-
-        Args:
-            trials: a failing trial, or several such as `run.failures()`.
-            budget: requests at most, for each trial.
-            ways: protocol, model, template and other, see `diagnosis.Ways`.
-
-        Returns a `Diagnosis` for a trial, a tuple of them for several. Raises BadOptions for a
-        trial that did not fail.
-        """
-        if not isinstance(trials, Trial):
-            return tuple(self.blame(trial, budget=budget, **ways) for trial in trials)
-        plan, model = self._asked_before(trials, ways.get("model"), "no layer is to blame")
-        other = ways.get("other")
-        interventions = Interventions.of(
-            trials,
-            model,
-            partial(self._intervene, plan, trials),
-            stream=plan.stream,
-            protocol=ways.get("protocol"),
-            template=ways.get("template"),
-            other=None if other is None else self._model(other)[1],
-            budget=budget,
-        )
-        return diagnose(trials, interventions, budget)
-
-    def _asked_before(
-        self, trial: Trial, model: ModelLike | None, otherwise: str
-    ) -> tuple[Plan, Model]:
-        """Return the plan of a failing trial, and the model to ask again.
-
-        Raises BadOptions for a trial that did not fail.
-        """
-        if not is_wrong(trial):
-            raise BadOptions(
-                f"this trial did not fail, so {otherwise}",
-                got=str(trial),
-                hint="run.failures()",
-            )
-        plan = self.open(trial.run_id).plan
-        if model is not None:
-            return plan, self._model(model)[1]
-        return plan, self.models.get(trial.model) or plan.models[trial.model]
-
-    def _intervene(
+    def _retry(
         self,
         plan: Plan,
         trial: Trial,
-        changes: dict[str, Any],
-        model: Model,
-        stream: bool,
-        case: Case | None,
+        *,
+        case: Case | None = None,
+        model: ModelLike | None = None,
+        chat_template: Any = None,
+        stream: bool | None = None,
+        may_fail: bool = False,
+        fresh: bool = False,
+        **changes: Any,
     ) -> Trial:
-        """Ask a trial's question anew, changed, or one of another case."""
-        failing = trial if case is None else replace(trial, case=case)
-        again = self._plan_again(plan, failing, model, stream, changes)
-        return self._ask_planned(again, True, trial.policy, may_fail=True)
-
-    def shrink(
-        self, trial: Trial, *, budget: int = 60, model: ModelLike | None = None
-    ) -> ShrunkRequest:
-        """Find the smallest request that fails like a trial's, by asking again.
-
-        It removes tools, earlier messages, sentences, descriptions and parameters as long as the
-        answer fails in the same way. Everything that the target names stays. `trial.shrink()`
-        shortens the answer instead, without a model.
-
-        Args:
-            trial: a failing trial.
-            budget: requests at most, each recorded like any other.
-            model: the model to ask, for a trial from a log.
-
-        Raises BadOptions for a trial that did not fail.
-        """
-        plan, asked = self._asked_before(trial, model, "there is nothing to keep")
-        ask = partial(self._intervene, plan, trial, {}, asked, plan.stream)
-        return shrink_request(trial, ask, budget)
-
-    def _retry(self, plan: Plan, trial: Trial, **changes: Any) -> Trial:
         """See `Trial.retry`. changes: another protocol or other settings."""
-        fresh = bool(changes.pop("fresh", False))
-        again = self._plan_again(plan, trial, plan.models[trial.model], plan.stream, changes)
-        return self._ask_planned(again, fresh, trial.policy)
+        asked = plan.models[trial.model] if model is None else self._model(model)[1]
+        if chat_template is not None:
+            name = RAW_COMPLETION + asked.name.removeprefix(RAW_COMPLETION)
+            asked = replace(asked, name=name, chat_template=chat_template)
+        again = self._plan_again(
+            plan,
+            trial if case is None else replace(trial, case=case),
+            asked,
+            plan.stream if stream is None else stream,
+            changes,
+        )
+        return self._ask_planned(again, fresh, trial.policy, may_fail=may_fail)
 
     def _plan_again(
         self, plan: Plan, trial: Trial, model: Model, stream: bool, changes: dict[str, Any]

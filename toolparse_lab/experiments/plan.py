@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from ..core.errors import BadOptions, BadPlan
 from ..core.values.printable import counted, printable
@@ -28,10 +28,6 @@ from ..runner.routes import estimate_tokens, token_cost
 from .arms import FACTORS, NATIVE, Arm, arm_of, arms_of, check_names, check_params, protocol_records
 from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
 from .models import ChatPrompts, Fitting, ModelsLike, OwnFormats, model_map, own_formats
-
-if TYPE_CHECKING:
-    from ..evals.reports.figures.power import Power
-    from .planned_power import Assumptions, EarlierRun
 
 MOST_ITEMS = 10_000_000
 """The most questions of one plan: about a kilobyte of memory each."""
@@ -138,34 +134,6 @@ class Plan:
     def prompt_issues(self) -> tuple[PromptIssue, ...]:
         """The prompt builders that failed. The built-in prompt was sent in their place."""
         return self.prompts.issues
-
-    def power(
-        self,
-        drop: float = 0.05,
-        *,
-        like: EarlierRun | None = None,
-        power: float = 0.8,
-        alpha: float = 0.05,
-        **assumptions: Unpack[Assumptions],
-    ) -> Power:
-        """Return the smallest drop that a comparison of two arms of this plan will show, and the
-        cases that `drop` needs.
-
-        like: an earlier Run, whose own spread is then taken, or else assumptions: `rate`,
-        `correlation`, `flips` and `noise`. With none, the most cautious there are. `power` and
-        `alpha` are the wanted chance and the level. See `planned_power.planned_power`.
-        """
-        from .planned_power import planned_power  # scipy is slow to import
-
-        return planned_power(
-            len(self.cases),
-            self.trials,
-            drop,
-            like=like,
-            power=power,
-            alpha=alpha,
-            **assumptions,
-        )
 
     def _estimate(self) -> Estimate:
         # Made again for a plan from a store, which records none.

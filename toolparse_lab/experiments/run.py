@@ -19,7 +19,6 @@ from ..core.types import Policy
 from ..core.values.printable import counted, printable
 from ..entry.foreign.protocol import any_protocol
 from ..evals.engines import Engine, is_count
-from ..evals.reports.figures.endpoints import Endpoints, chosen_reference
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Trial
 from ..formats.like import ProtocolLike
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from ..evals.reports.figures.comparison import ArmComparison
     from ..evals.reports.figures.ladder import Ladder
     from ..evals.reports.figures.report import Report, ReportOptions
-    from ..evals.reports.figures.run_power import PowerTable
 
 HEADLINE: Policy = "safe"
 COLUMN_POLICIES: tuple[Policy, ...] = ("safe", "middleware")
@@ -76,14 +74,6 @@ class Reading(Choice, total=False):
     protocol: ProtocolLike | None
     policies: Sequence[Policy]
     where: Callable[[Trial], bool] | None
-
-
-class PowerOptions(TypedDict, total=False):
-    """The other keywords of `power_table`."""
-
-    again: bool | None
-    power: float
-    alpha: float
 
 
 class Trials(Sequence[Trial]):
@@ -607,44 +597,6 @@ class Run:
         """
         report = self.report(policy=policy, cluster=cluster)
         return report.compare(a, b, within=within, pairs=pairs)
-
-    def power(
-        self,
-        drop: float = 0.05,
-        *,
-        a: str | None = None,
-        b: str | None = None,
-        policy: Policy = HEADLINE,
-        **options: Unpack[PowerOptions],
-    ) -> PowerTable:
-        """Return the smallest drop that these cases can show, and the cases that `drop` needs.
-
-        Two arms, models or protocols a and b are compared case by case, or every two that differ in
-        one thing. A run of one arm is held against a later run of the same. options: `again`,
-        `power` and `alpha`. See `run_power.power_table`. `plan.power` asks before a run.
-        """
-        # pandas is slow to import
-        from ..evals.reports.figures.run_power import ANSWER, power_table
-
-        frame = self._columns(ANSWER, (policy,))
-        return power_table(frame, drop, a=a, b=b, policy=policy, **options)
-
-    def endpoints(
-        self,
-        reference: str | None = None,
-        *,
-        margin: float = 0.05,
-        alpha: float = 0.05,
-        policy: Policy = HEADLINE,
-    ) -> Endpoints:
-        """Return how this run's models do beside one of them: one model at several endpoints.
-
-        reference: by default the first model. margin: the difference in success below which two are
-        the same. alpha: the chance of a false alarm anywhere. Raises BadOptions for a run of one
-        model, and for a reference that it has not.
-        """
-        held_to = chosen_reference(list(self.plan.models), reference)
-        return Endpoints(held_to, margin, alpha, self.frame(policies=(policy,)))
 
     def ladder(self, *, policy: Policy = HEADLINE) -> Ladder:
         """Return how much each layer of help gains: prompt, decoding and feedback where arms differ

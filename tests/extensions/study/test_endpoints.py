@@ -12,6 +12,7 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.extensions.study import endpoints
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 CASES = 300
@@ -39,7 +40,7 @@ def lab(tmp_path: Path) -> Iterator[tp.Lab]:
 
 def test_worse_the_same_and_cannot_tell(lab: tp.Lab, capsys: Any) -> None:
     run = lab.ingest(rows(b=0, c=5, d=100), tools=TOOLS, protocol="hermes", progress=False)
-    ends = run.endpoints(margin=0.1)
+    ends = endpoints(run, margin=0.1)
     verdicts = {model: ends.verdict(model) for model in run.plan.models}
     assert verdicts == {"a": "reference", "b": "the same", "c": "worse", "d": "the same"}
     c = ends.frame[ends.frame["model"] == "c"].set_index("measure")
@@ -47,23 +48,23 @@ def test_worse_the_same_and_cannot_tell(lab: tp.Lab, capsys: Any) -> None:
     assert c.loc["quiet when not", "difference"] == 0
     assert (c["low"] <= c["difference"]).all()
     assert ends.broken("c") == {"model": sum(i % 5 == 0 and i % 4 != 3 for i in range(CASES))}
-    assert run.endpoints("c", margin=0.1).verdict("a") == "better"
+    assert endpoints(run, "c", margin=0.1).verdict("a") == "better"
     # A margin of one point takes more cases than these to be shown.
-    assert run.endpoints(margin=0.01).verdict("b") == "cannot tell"
+    assert endpoints(run, margin=0.01).verdict("b") == "cannot tell"
     assert "c: worse" in str(ends)
 
 
 def test_the_layer_that_broke_it_is_named(lab: tp.Lab) -> None:
     run = lab.ingest(rows(damaged=3), tools=TOOLS, protocol="hermes", progress=False)
-    ends = run.endpoints(policy="none")
+    ends = endpoints(run, policy="none")
     assert set(ends.broken("damaged")) <= {"model", "model (markup_in_content)"}
 
 
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda run: run.endpoints("z"), "the reference is a model of the plan"),
-        (lambda run: run.endpoints().verdict("z"), "no endpoint of this name"),
+        (lambda run: endpoints(run, "z"), "the reference is a model of the plan"),
+        (lambda run: endpoints(run).verdict("z"), "no endpoint of this name"),
     ],
 )
 def test_what_cannot_be_compared(lab: tp.Lab, ask: Any, words: str) -> None:
@@ -75,7 +76,7 @@ def test_what_cannot_be_compared(lab: tp.Lab, ask: Any, words: str) -> None:
 def test_one_model_has_nothing_to_be_held_to(lab: tp.Lab) -> None:
     run = lab.ingest(rows(), tools=TOOLS, protocol="hermes", progress=False)
     with pytest.raises(BadOptions, match="held to each other"):
-        run.endpoints()
+        endpoints(run)
 
 
 def test_the_command(tmp_path: Path, capsys: Any) -> None:

@@ -13,6 +13,7 @@ import toolparse_lab as tp
 from tests.json_server import JsonServer
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.extensions.study import shrink_request
 
 
 def tool(name: str) -> dict[str, Any]:
@@ -66,7 +67,7 @@ def failing(lab: tp.Lab, url: str, case: dict[str, Any] = CASE) -> Any:
 def test_what_is_left_is_what_led_it_astray_and_what_the_target_speaks_of(lab: tp.Lab) -> None:
     with JsonServer(astray) as server:
         trial = failing(lab, server.url)
-        small = lab.shrink(trial)
+        small = shrink_request(trial)
     assert small.whole
     assert [t.name for t in small.case.tools] == ["get_tide"]
     assert [t.description for t in small.case.tools] == [""]
@@ -82,7 +83,7 @@ def test_what_is_left_is_what_led_it_astray_and_what_the_target_speaks_of(lab: t
 
 def test_a_small_budget_keeps_what_was_found(lab: tp.Lab) -> None:
     with JsonServer(astray) as server:
-        small = lab.shrink(failing(lab, server.url), budget=3)
+        small = shrink_request(failing(lab, server.url), budget=3)
     assert not small.whole
     assert small.asked == 3
     assert len(small.case.tools) < 5
@@ -94,7 +95,7 @@ def test_what_did_not_fail_has_nothing_to_keep(lab: tp.Lab) -> None:
     with JsonServer(astray) as server:
         trial = failing(lab, server.url, good)
         with pytest.raises(BadOptions, match="did not fail"):
-            lab.shrink(trial)
+            shrink_request(trial)
 
 
 def test_the_command_shows_the_smallest_request(

@@ -12,6 +12,7 @@ import toolparse_lab as tp
 from tests.laws import EXHAUSTIVE
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.core.types import ParseResult
+from toolparse_lab.extensions.study import shrink
 
 PROSE = "I will look that up for you. Please wait a moment, since the line is slow today.\n\n"
 GOOD = '<tool_call>{"name": "f", "arguments": {"a": 3, "b": "fine"}}</tool_call>\n'
@@ -42,17 +43,17 @@ def complaints(result: ParseResult) -> set[str]:
 @pytest.mark.parametrize("what", LONG)
 def test_what_stays_has_the_same_errors_and_none_of_the_rest(what: str) -> None:
     raw = PROSE + GOOD * 3 + LONG[what]
-    small = tp.shrink(raw, "hermes", TOOLS, seconds=60)
+    small = shrink(raw, "hermes", TOOLS, seconds=60)
     assert small.whole
     assert complaints(small.result) == complaints(tp.parse(raw, "hermes", TOOLS)) != set()
     assert len(small.result.calls) == 1
     assert len(small.raw) <= len(LONG[what])
     assert len(small.tools) <= 1
-    assert tp.shrink(small.raw, "hermes", small.tools, seconds=60).raw == small.raw
+    assert shrink(small.raw, "hermes", small.tools, seconds=60).raw == small.raw
 
 
 def test_the_test_that_comes_of_it_passes() -> None:
-    small = tp.shrink(PROSE + LONG["a wrong type"], "hermes", TOOLS, seconds=60)
+    small = shrink(PROSE + LONG["a wrong type"], "hermes", TOOLS, seconds=60)
     source = small.as_test("test_it")
     names: dict[str, Any] = {}
     exec(
@@ -68,7 +69,7 @@ def test_any_answer_keeps_its_errors(parts: list[str]) -> None:
     raw = "\n".join(parts)
     before = complaints(tp.parse(raw, "hermes", TOOLS))
     assume(before)
-    small = tp.shrink(raw, "hermes", TOOLS, seconds=60)
+    small = shrink(raw, "hermes", TOOLS, seconds=60)
     assert complaints(small.result) == before
     assert len(small.raw) <= len(raw)
     assert PROSE not in small.raw
@@ -76,7 +77,7 @@ def test_any_answer_keeps_its_errors(parts: list[str]) -> None:
 
 def test_one_code_of_several() -> None:
     raw = PROSE + LONG["a wrong type"] + LONG["an unknown tool"]
-    small = tp.shrink(raw, "hermes", TOOLS, code="call.unknown-tool", seconds=60)
+    small = shrink(raw, "hermes", TOOLS, code="call.unknown-tool", seconds=60)
     assert complaints(small.result) == {"call.unknown-tool"}
 
 
@@ -84,7 +85,7 @@ def test_what_the_caller_looks_for() -> None:
     raw = (
         PROSE + GOOD + '<tool_call>{"name": "g", "arguments": {"deep": [1, {"x": 7}]}}</tool_call>'
     )
-    small = tp.shrink(raw, "hermes", keeps=lambda r: "7" in r.raw and bool(r.calls), seconds=60)
+    small = shrink(raw, "hermes", keeps=lambda r: "7" in r.raw and bool(r.calls), seconds=60)
     assert small.result.calls
     assert "7" in small.raw
     assert len(small.raw) < 60
@@ -92,7 +93,7 @@ def test_what_the_caller_looks_for() -> None:
 
 def test_a_text_that_is_repaired_without_a_complaint_keeps_its_repair() -> None:
     raw = PROSE + '<tool_call>{"name": "f", "arguments": {"b": "x", "a": oops}}</tool_call>'
-    small = tp.shrink(raw, "hermes", seconds=60)
+    small = shrink(raw, "hermes", seconds=60)
     rules = {step.rule for step in small.result.calls[0].repair_steps}
     assert rules == {"rjson.unquoted-value"}
     assert PROSE not in small.raw
@@ -100,7 +101,7 @@ def test_a_text_that_is_repaired_without_a_complaint_keeps_its_repair() -> None:
 
 def test_the_time_is_kept() -> None:
     raw = PROSE * 40 + GOOD * 40 + LONG["a cut answer"]
-    small = tp.shrink(raw, "hermes", TOOLS, seconds=0.0)
+    small = shrink(raw, "hermes", TOOLS, seconds=0.0)
     assert not small.whole
     assert "the time was up" in repr(small)
     assert complaints(small.result) == complaints(tp.parse(raw, "hermes", TOOLS))
@@ -108,14 +109,14 @@ def test_the_time_is_kept() -> None:
 
 def test_nothing_to_keep() -> None:
     with pytest.raises(BadOptions, match="nothing to keep"):
-        tp.shrink("Only words.", "hermes")
+        shrink("Only words.", "hermes")
     with pytest.raises(BadOptions, match="no such complaint"):
-        tp.shrink(LONG["a cut answer"], "hermes", code="call.truncate")
+        shrink(LONG["a cut answer"], "hermes", code="call.truncate")
     with pytest.raises(BadOptions, match="looked for"):
-        tp.shrink("Only words.", "hermes", keeps=lambda result: bool(result.calls))
+        shrink("Only words.", "hermes", keeps=lambda result: bool(result.calls))
 
 
 def test_a_trial_is_shrunk_as_it_was_read() -> None:
     row = {"raw": PROSE + LONG["a wrong type"], "tools": TOOLS, "finish_reason": "stop"}
     trial = tp.Lab(":memory:").ingest([row], protocol="hermes").trials()[0]
-    assert complaints(trial.shrink(seconds=60).result) == {"validate.type"}
+    assert complaints(shrink(trial, seconds=60).result) == {"validate.type"}

@@ -33,7 +33,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "training",
             "show the tokens of an answer",
         ),
-        "blame": ("asking", "say which layer broke an answer, by its record or by asking again"),
         "reader": ("readers", "fetch the parsers of a release of vLLM, SGLang or transformers"),
     },
     "ask models and compare": {
@@ -49,14 +48,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "compare": (
             "reports",
             "compare two runs, or two arms, protocols or models of one, paired on cases",
-        ),
-        "endpoints": (
-            "reports",
-            "compare endpoints of one model with one of them: worse, better, same or cannot tell",
-        ),
-        "power": (
-            "reports",
-            "show the smallest drop that the cases of a run can detect, and the cases a drop needs",
         ),
         "reparse": (
             "recorded",

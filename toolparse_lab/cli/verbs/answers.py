@@ -28,7 +28,6 @@ from ..options import COLOR, CONFIG, POLICY, Option, color, settings_of, verb
     Option("--no-recover", "read no calls outside their format"),
     Option("--json", "print the whole result as JSON"),
     Option("--html FILE", "write the parse view as one HTML file"),
-    Option("--shrink", "print the smallest text that fails alike"),
     COLOR,
     examples=(
         "toolparse parse answer.txt --protocol hermes --tools tools.json",
@@ -49,18 +48,6 @@ def _parse(options: Any) -> int:
         raise BadOptions("standard input is one of the text and the tools, not both")
     tools = read_tools(options.tools)
     raw = read_text(options.file)
-    if options.shrink:
-        from ...evals.scoring.shrink import shrink  # slow to import
-
-        small = shrink(raw, options.protocol, tools, options=allowed)
-        account = {
-            "raw": small.raw,
-            "tools": [tool.to_dict() for tool in small.tools],
-            "codes": small.codes,
-            "test": small.as_test(),
-        }
-        put_told(options.json, account, f"{small}\n\n{small.as_test()}")
-        return 0
     result = parse(raw, options.protocol, tools, allowed)
     # The page is written first: a full disk is told before anything is printed.
     if options.html:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -267,58 +266,6 @@ def _retry(options: Any, settings: Settings) -> int:
             say(f"run {before.run_id}{told}")
         limits = limits_of(options, PlanFile(), settings)
         return _ask_and_report(lab, lambda: lab.retry(opened, **limits), options, wanted)
-
-
-@verb(
-    "blame",
-    CONFIG,
-    RUN,
-    Option("trial [TRIAL]", "a trial's id (default: all that failed)"),
-    Option("--ask", "ask again under interventions, at most --budget"),
-    Option("--smallest", "find the smallest request that fails alike"),
-    Option("--budget N", "requests a trial (default: 12, or 60)"),
-    Option("--protocol ID", "the text format that the model writes"),
-    Option("--template FILE", "the model's own chat template, for raw completions"),
-    Option("--other MODEL", "another endpoint of the same model"),
-    STORE,
-    JSON,
-    examples=(
-        "toolparse blame latest",
-        "toolparse blame latest --ask --budget 8",
-        "toolparse blame latest 3f9a1c --smallest",
-    ),
-)
-def _blame(options: Any) -> int:
-    """Say of each failed trial which layer broke it."""
-    settings = settings_of(options)
-    with open_lab(settings) as lab:
-        run = lab.open(options.run)
-        if options.ask or options.smallest:
-            run = with_credentials(lab, run, settings)
-        trials = [run.trial(options.trial)] if options.trial else list(run.failures())
-        found: list[dict[str, Any]] = []
-        for trial in trials:
-            said, verdict = trial.blame.explained(), trial.blame
-            if options.ask:
-                diagnosis = lab.blame(
-                    trial, budget=options.budget or 12, protocol=options.protocol,
-                    template=options.template, other=options.other,
-                )  # fmt: skip
-                said, verdict = str(diagnosis), diagnosis.blame
-            found.append({"trial_id": trial.trial_id, **verdict.to_dict()})
-            if options.smallest:
-                small = lab.shrink(trial, budget=options.budget or 60)
-                said = f"{said}\n{small!r}"
-                found[-1]["smallest"] = small.case.to_dict()
-            if not options.json:
-                put(visible(f"{trial.trial_id} {trial.case_id} · {trial.model} · {said}"))
-    if options.json:
-        put_json(found)
-        return 0
-    counts = Counter(row["layer"] for row in found)
-    summary = ", ".join(f"{layer} {n:,}" for layer, n in counts.most_common())
-    put(f"{counted(len(found), 'failed trial')}{f': {summary}' if summary else ''}")
-    return 0
 
 
 @verb(

@@ -43,7 +43,6 @@ from ..options import (
 )
 
 if TYPE_CHECKING:
-    from ...core.types import Policy
     from ...evals.reports.figures.comparison import ArmComparison
     from ...evals.reports.figures.gates import GateResult
     from ...evals.reports.figures.report import Report
@@ -383,77 +382,6 @@ def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int
     if not options.fail_on_regression:
         return 0
     return exit_code_of(verdict.ok, all_complete(*runs))
-
-
-@verb(
-    "power",
-    CONFIG,
-    RUN,
-    Option(
-        "a [A]", "an arm, model or protocol (default: every two cells that differ in one thing)"
-    ),
-    Option("b [B]", "the one to compare it with"),
-    Option("--drop DROP", "the drop to be found, a share (default: 0.05)", default=0.05),
-    Option("--again", "of each cell against a later run of the same cases", default=None),
-    Option("--power POWER", "how often it must be found (default: 0.8)", default=0.8),
-    Option("--alpha ALPHA", "level of the two-sided test (default: 0.05)", default=0.05),
-    *SENTENCES,
-    examples=(
-        "toolparse power latest",
-        "toolparse power latest hermes morph_xml --drop 0.03",
-        "toolparse power latest --again --out power.csv",
-    ),
-)
-def _power(options: Any) -> int:
-    if options.a is not None and options.b is None:
-        raise BadOptions(
-            "power compares two names", got=options.a, hint=f"toolparse power {options.run} A B"
-        )
-
-    def power(run: Run, policy: Policy) -> Any:
-        return run.power(
-            options.drop,
-            a=options.a,
-            b=options.b,
-            again=options.again,
-            power=options.power,
-            alpha=options.alpha,
-            policy=policy,
-        )
-
-    return _show_figures("Power", [options.run], power, options)
-
-
-@verb(
-    "endpoints",
-    CONFIG,
-    RUN,
-    Option("--reference MODEL", "what the others are held to (default: the first)"),
-    Option(
-        "--margin SHARE",
-        "the difference below which two are the same (default: 0.05)",
-        default=0.05,
-    ),
-    STORE,
-    POLICY,
-    JSON,
-    examples=("toolparse endpoints latest --reference vendor-a --margin 0.03",),
-)
-def _endpoints(options: Any) -> int:
-    """Hold the models of a run to one of them. The exit code is 1 if one is worse."""
-    settings = settings_of(options)
-    with open_lab(settings) as lab:
-        run = lab.open(options.run)
-        ends = run.endpoints(options.reference, margin=options.margin, policy=settings["policy"])
-        verdicts = {model: ends.verdict(model) for model in run.plan.models}
-        account = {
-            "reference": ends.reference,
-            "verdicts": verdicts,
-            "measures": records(ends.frame),
-            "broken": {model: dict(ends.broken(model)) for model in verdicts},
-        }
-        put_told(options.json, account, ends)
-    return 1 if "worse" in verdicts.values() else 0
 
 
 def _show_figures(

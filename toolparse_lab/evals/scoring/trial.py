@@ -25,11 +25,10 @@ from .exports import Exports, curl_of
 from .outcomes import OUTCOMES, is_failure
 from .rescues import judge_arguments
 from .score import Score, attempt, score_answer, score_in_isolation
-from .shrink import Shrunk, shrink
 
 if TYPE_CHECKING:
     from ...middleware.flow import Conversation
-    from ...runner.exchange.types import Completion
+    from ...runner.exchange.types import Completion, Model
 
 
 # `json.dumps` takes three times as long for a short list of texts.
@@ -312,28 +311,6 @@ class Trial(Exports):
         case = judged_case(self.case, self.levels.get("tool_choice"))
         return judge_arguments(calls, case, matchers)
 
-    def shrink(self, **options: Any) -> Shrunk:
-        """Return the smallest text that has the same complaints as this answer.
-
-        options: `code`, `keeps` and `seconds` of `tp.shrink`. Raises BadOptions for an answer that
-        was never parsed, or has no complaint.
-        """
-        if self.completion is None or self.result is None:
-            raise BadOptions(
-                "this trial was never parsed, so there is nothing to shrink", got=self.trial_id
-            )
-        return shrink(
-            self.result.raw,
-            self.protocols.parse or self.parse_protocol,
-            self.case.tools,
-            options=self.result.options,
-            tool_choice=self.levels.get("tool_choice", "auto"),
-            finish_reason=self.completion.finish_reason,
-            request=asked_of(self.completion, self.case.input),
-            reasoning=self.completion.reasoning or "",
-            **options,
-        )
-
     def rescored(self, matchers: Matchers) -> Trial:
         """Return the same reading held to the target by other matchers."""
         case = judged_case(self.case, self.levels.get("tool_choice"))
@@ -348,13 +325,29 @@ class Trial(Exports):
         )
 
     def retry(
-        self, *, protocol: ProtocolLike | None = None, **changes: Unpack[QuestionSettings]
+        self,
+        *,
+        protocol: ProtocolLike | None = None,
+        case: Case | None = None,
+        model: Model | str | None = None,
+        chat_template: TemplateLike | None = None,
+        stream: bool | None = None,
+        may_fail: bool = False,
+        **changes: Unpack[QuestionSettings],
     ) -> Trial:
         """Ask the model again, with `protocol=` or other changes, as a new recorded trial.
 
-        protocol: by default the one asked for. changes: other levels of factors, sampling
-        parameters, and `fresh` to ask again although the answer is recorded. Raises BadOptions if
-        the trial came without the lab that can ask, and the errors of asking.
+        Args:
+            protocol: by default the one asked for.
+            case: another question, other tools.
+            model: another endpoint, by default the one asked.
+            chat_template: writes the prompt here, for an endpoint of raw completions.
+            stream: whether to ask for a stream, by default as the run did.
+            may_fail: return a trial without an answer too, instead of raising ProviderError.
+            changes: other levels of factors, sampling parameters, and `fresh` to ask again although
+                the answer is recorded.
+
+        Raises BadOptions if the trial came without the lab that can ask, and the errors of asking.
         """
         if self.asker is None:
             raise BadOptions(
@@ -363,8 +356,9 @@ class Trial(Exports):
                 hint="take it from a run of a Lab, or use reparse() to read the recorded answer "
                 "anew",
             )
-        again: dict[str, Any] = {} if protocol is None else {"protocol": protocol}
-        return self.asker(self, **again, **changes)
+        named: dict[str, Any] = {"protocol": protocol, "case": case, "model": model}
+        named |= {"chat_template": chat_template, "stream": stream, "may_fail": may_fail or None}
+        return self.asker(self, **{k: v for k, v in named.items() if v is not None}, **changes)
 
     def debug(self) -> Any:
         """Open this trial on the workbench: wanted next to got, the request, the request and the

@@ -212,7 +212,7 @@ def by_question(trials: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return (trials, note): cases that ask the same question under one id, as trials of one case,
     and the sentence that says so, '' if there are none.
 
-    An answer that was recorded once for both is in both rows: see `run_power.asked_anew`.
+    An answer that was recorded once for both is in both rows.
     """
     clusters = same_questions(trials)
     if not clusters:

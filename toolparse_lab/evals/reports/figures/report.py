@@ -625,8 +625,7 @@ def _method_notes(report: Report) -> list[str]:
     if (cells["noise"].dropna() > 0).any():
         notes.append(
             "noise: how often two trials of the same case by the same arm disagree. It is about "
-            "single answers, and no measure for differences of rates; run.noise() says how far two "
-            "runs of the same arm lie apart by chance."
+            "single answers, and no measure for differences of rates."
         )
     if (cells["distinct"].dropna() <= MOSTLY_COPIES).any():
         notes.append(

@@ -1,6 +1,6 @@
 """The smallest request that fails like a long one, found by asking again."""
 
-# How it works. The request is cut along its own joints, as a text is by `tp.shrink`: whole tools,
+# How it works. The request is cut along its own joints, as a text is by `shrink`: whole tools,
 # earlier messages, sentences, descriptions, parameters. Each cut is asked, and stays if the answer
 # fails in the same way: the same outcome, sub-code and errors. What the target speaks of must stay
 # (its tools, its arguments, the words that its values come from), or the request would fail for a
@@ -13,13 +13,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..core.toolspec import ToolSpec
-from ..core.values import leaves
-from ..core.values.printable import counted, printable
-from ..evals.cases.case import Case
-from ..evals.scoring.shrink import JOINTS, smallest
-from ..evals.scoring.trial import Trial
-from ..views.show import shorten
+from ...core.toolspec import ToolSpec
+from ...core.values import leaves
+from ...core.values.printable import counted, printable
+from ...evals.cases.case import Case
+from ...evals.scoring.trial import Trial
+from ...experiments.models import ModelLike
+from ...views.show import shorten
+from .diagnosis import check_failed
+from .shrinking import JOINTS, smallest
 
 _SHOWN = 300
 
@@ -68,12 +70,27 @@ class _Spent(Exception):
     pass
 
 
-def shrink_request(trial: Trial, ask: Callable[[Case], Trial], budget: int) -> ShrunkRequest:
-    """Return the smallest request that fails like a trial's.
+def shrink_request(
+    trial: Trial, *, budget: int = 60, model: ModelLike | None = None
+) -> ShrunkRequest:
+    """Find the smallest request that fails like a trial's, by asking again.
 
-    trial: a failing one. ask: the answer to a case, under the trial's own settings. budget:
-    requests at most.
+    It removes tools, earlier messages, sentences, descriptions and parameters as long as the answer
+    fails in the same way. Everything that the target names stays. `shrink(trial)` shortens the
+    answer instead, without a model.
+
+    Args:
+        trial: a failing trial.
+        budget: requests at most, each recorded like any other.
+        model: the model to ask, for a trial from a log.
+
+    Raises BadOptions for a trial that did not fail, or that came without its lab.
     """
+    check_failed(trial, "there is nothing to keep")
+
+    def ask(case: Case) -> Trial:
+        return trial.retry(case=case, model=model, fresh=True, may_fail=True)
+
     work = _Work(trial, ask, budget)
     whole = work.run()
     return ShrunkRequest(work.trial, trial, work.cuts, work.asked, whole)

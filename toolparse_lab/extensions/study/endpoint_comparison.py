@@ -3,26 +3,26 @@ others.
 """
 
 # How it works. Each measure is a share of the cases that it applies to, such as those in which a
-# call is due. An endpoint is held to the reference case by case, in two ways. The interval of the
-# differences holds at every look; half of alpha is shared out over all endpoints and measures for
-# it. Where all cases were asked, an exact test at the end finds smaller differences; of the other
-# half, one part is Holm's for success and one for all other measures. So the chance of any false
-# alarm is at most alpha, however early the run stopped. What broke at an endpoint is asked of the
-# trials that the reference got right.
+# call is due. An endpoint is compared with the reference case by case. Whether it is worse or
+# better is an exact test, corrected by Holm: success has half of alpha, all other measures share
+# the other half. Whether it is the same is an interval within the margin, at a level that allows
+# for all endpoints and measures. What broke at an endpoint is counted over the trials that the
+# reference got right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ....core.errors import BadOptions, near
-from . import Interval
+from ...core.errors import BadOptions, near
+from ...core.types import Policy
+from ...experiments.run import HEADLINE, Run
 
 if TYPE_CHECKING:
-    from ...frames.recorded import Frame
+    from ...evals.frames.recorded import Frame
 
 EndpointVerdict: TypeAlias = Literal["reference", "the same", "worse", "better", "cannot tell"]
 MEASURES: Mapping[str, str] = {
@@ -33,6 +33,7 @@ MEASURES: Mapping[str, str] = {
     "success": "the calls are the wanted ones, arguments and all, or rightly none",
 }
 """Measure -> what is counted, and of which cases."""
+_JUDGED = ("difference", "low", "high", "p")
 _OTHER_TOOL = ("name", "unknown_tool", "count", "unexpected_call")
 
 
@@ -41,7 +42,7 @@ class Endpoints:
     """Several endpoints beside a reference.
 
     Attributes:
-        reference: the model that the others are held to.
+        reference: the model that the others are compared with.
         margin: the difference below which two are the same.
         alpha: the chance of a false alarm anywhere in the table.
         trials: the trials frame that was judged.
@@ -55,43 +56,43 @@ class Endpoints:
     @cached_property
     def frame(self) -> Frame:
         """One row per endpoint and measure: n (cases), rate, difference, low, high, p, verdict."""
-        import numpy as np  # slow to import, as pandas is
-        import pandas as pd
+        import pandas as pd  # slow to import, as the next ones are
 
-        from .differences import sign_flip  # numpy and pandas, again
-        from .stats import anytime_difference, holm
+        from ...evals.reports.figures.differences import paired_difference
+        from ...evals.reports.figures.stats import holm
 
-        means = _case_means(self.trials)
+        judged = self.trials["score_success"].notna() & self.trials["target"].notna()
+        trials = self.trials[judged]
         models = [str(m) for m in dict.fromkeys(self.trials["model"]) if str(m) != self.reference]
-        share = self.alpha / 2 / max(1, len(models) * len(MEASURES))
-        rows: list[list[Any]] = []
+        level = 1 - self.alpha / max(1, len(models) * len(MEASURES))
+        rows: list[dict[str, Any]] = []
         for model in models:
-            for measure, of in means.items():
-                own, others = of.get(model, {}), of.get(self.reference, {})
-                cases = [case for case in own if case in others]
-                if not cases:
+            for measure, (flags, applies) in _judged(trials).items():
+                a, b = (
+                    (flags[own].to_numpy(bool), trials.loc[own, "case_id"].astype(str).to_numpy())
+                    for side in (self.reference, model)
+                    for own in [applies & (trials["model"].astype(str) == side)]
+                )
+                d = paired_difference(*a, *b, level)
+                if not d.n_cases:
                     continue
-                a, b = [others[case] for case in cases], [own[case] for case in cases]
-                interval = anytime_difference((y - x for x, y in zip(a, b, strict=True)), share)
-                p = sign_flip(np.asarray(a), cases, np.asarray(b), cases)
-                ends = (interval.rate, interval.low, interval.high)
-                rows.append([model, measure, len(cases), sum(b) / len(b), *ends, p])
+                rows.append(
+                    {"model": model, "measure": measure, "n": d.n_cases, "rate": d.rate_b}
+                    | {"difference": d.rate, "low": d.low, "high": d.high, "p": d.p}
+                )
         # Success, which all else ends in, has half of the chance to itself.
-        for part in (
-            [row for row in rows if row[1] == "success"],
-            [row for row in rows if row[1] != "success"],
-        ):
-            for row, p in zip(part, holm([row[-1] for row in part]), strict=True):
-                row[-1] = min(1.0, 2 * p)
-                row.append(self._verdict(Interval(*row[4:7]), row[-1]))
+        for of_success in (True, False):
+            part = [row for row in rows if (row["measure"] == "success") == of_success]
+            for row, p in zip(part, holm([row["p"] for row in part]), strict=True):
+                row["p"] = min(1.0, 2 * p)
+                row["verdict"] = self._verdict(**{k: row[k] for k in _JUDGED})
         columns = ["model", "measure", "n", "rate", "difference", "low", "high", "p", "verdict"]
         return pd.DataFrame(rows, columns=columns)
 
-    def _verdict(self, interval: Interval, p: float) -> EndpointVerdict:
-        if interval.high < 0 or interval.low > 0 or p < self.alpha / 2:
-            return "worse" if interval.rate < 0 else "better"
-        is_within = -self.margin < interval.low and interval.high < self.margin
-        return "the same" if is_within else "cannot tell"
+    def _verdict(self, difference: float, low: float, high: float, p: float) -> EndpointVerdict:
+        if p < self.alpha:
+            return "worse" if difference < 0 else "better"
+        return "the same" if -self.margin < low and high < self.margin else "cannot tell"
 
     def verdict(self, model: str) -> EndpointVerdict:
         """Return the verdict on an endpoint: worse if it is so by any measure, the same if it is by
@@ -161,42 +162,46 @@ class Endpoints:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def _case_means(trials: Frame) -> dict[str, dict[str, dict[str, float]]]:
-    # Measure -> model -> case -> the share of its trials, of those that the measure applies to.
-    part = trials[trials["score_success"].notna() & trials["target"].notna()]
-    due = part["target"].astype(str) != "[]"
-    called = part["n_calls"].fillna(0) > 0
-    other = part["sub_code"].isin(_OTHER_TOOL)
-    valid = (part["n_valid"] == part["n_calls"]).fillna(False)
-    measured = {
+def _judged(trials: Frame) -> dict[str, tuple[Any, Any]]:
+    # Measure -> whether each trial does it, and the trials that it applies to.
+    due = trials["target"].astype(str) != "[]"
+    called = trials["n_calls"].fillna(0) > 0
+    other = trials["sub_code"].isin(_OTHER_TOOL)
+    valid = (trials["n_valid"] == trials["n_calls"]).fillna(False)
+    return {
         "call when due": (called, due),
         "quiet when not": (~called, ~due),
         "right tool": (called & ~other, due),
         "valid": (called & valid, due),
-        "success": (part["score_success"], due | ~due),
+        "success": (trials["score_success"], due | ~due),
     }
-    means: dict[str, dict[str, dict[str, float]]] = {measure: {} for measure in MEASURES}
-    for measure, (flags, applies) in measured.items():
-        keys = [part.loc[applies, name].astype(str) for name in ("model", "case_id")]
-        shares = flags[applies].astype(float).groupby(keys, observed=True).mean()
-        grouped: Mapping[Any, float] = shares.to_dict()
-        for (model, case), mean in grouped.items():
-            means[measure].setdefault(model, {})[case] = float(mean)
-    return means
 
 
-def chosen_reference(models: Sequence[str], reference: str | None) -> str:
-    """Return the model that the others are held to, by default the first.
+def endpoints(
+    run: Run,
+    reference: str | None = None,
+    *,
+    margin: float = 0.05,
+    alpha: float = 0.05,
+    policy: Policy = HEADLINE,
+) -> Endpoints:
+    """Compare the models of a run, which are one model at several endpoints, with one of them.
 
-    Raises BadOptions for fewer than two models, or another name.
+    Args:
+        run: asked of each endpoint with the same cases.
+        reference: a model of the run, by default its first.
+        margin: the difference in success below which two are the same, a share.
+        alpha: the chance of a false alarm, over all endpoints and measures.
+        policy: of coercion.
+
+    Raises BadOptions for a run of one model, and for a reference that it does not have.
     """
+    models = list(run.plan.models)
     if len(models) < 2:
         raise BadOptions("endpoints are held to each other", got=len(models), expected="2 or more")
-    if reference is None:
-        return models[0]
-    if reference not in models:
+    if reference is not None and reference not in models:
         raise BadOptions(
             "the reference is a model of the plan", got=reference, expected=", ".join(models),
             hint=near(reference, models),
         )  # fmt: skip
-    return reference
+    return Endpoints(reference or models[0], margin, alpha, run.frame(policies=(policy,)))

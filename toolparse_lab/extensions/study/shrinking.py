@@ -21,10 +21,11 @@ from ...core.errors import BadOptions, near
 from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
 from ...core.types import ParseOptions, ParseResult, Problem, Span
 from ...core.values.printable import counted, printable
+from ...evals.scoring.exports import pinning_test
+from ...evals.scoring.trial import Trial
 from ...formats.like import ProtocolLike
-from ...middleware.flow import read_answer
+from ...middleware.flow import asked_of, read_answer
 from ...views.show import shorten
-from .exports import pinning_test
 
 _Pieces: TypeAlias = tuple[str, list[str], str]  # what is before, the pieces, what is after
 _Reads: TypeAlias = Callable[[str, Sequence[ToolSpec]], "ParseResult"]
@@ -78,7 +79,7 @@ class Shrunk:
 
 
 def shrink(
-    raw: str,
+    source: str | Trial,
     protocol: ProtocolLike = "auto",
     tools: ToolsLike = None,
     *,
@@ -91,26 +92,30 @@ def shrink(
     reasoning: str = "",
     seconds: float = 2.0,
 ) -> Shrunk:
-    """Cut an answer down to the cause of its problems.
+    """Cut an answer down to the cause of its problems, without a model.
 
     The rest has the same codes at the same kinds of places (the text, a call, an argument, inside
     an argument), their calls the same verdicts, and there is no other problem or repair. With
     errors, warnings may go. Without problems, repairs and coercions stay.
 
     Args:
+        source: a text, or a trial, which is read as it was: protocol, tools, options and all that
+            was recorded are its own then.
         code: keep this problem only.
         keeps: a function of a parse that returns True while your own condition holds, instead of
             codes.
         seconds: of CPU time, after which the rest so far is returned.
 
     The others are as for `read_answer`. Raises BadOptions for a text with nothing to keep, or
-    without that code, and the errors of `parse`.
+    without that code, for a trial that was never parsed, and the errors of `parse`.
 
     >>> raw = 'Let me see.\\n<tool_call>{"name": "f", "arguments": {"a": 1, "b": oops}}</tool_call>'
     >>> shrink(raw, "hermes").raw
     '<tool_call>{"name":"f","arguments":{"":s}}</tool_call>'
     """
-    specs = tuple(tool_specs(tools))
+    if isinstance(source, Trial):
+        return _shrink_trial(source, code, keeps, seconds)
+    raw, specs = source, tuple(tool_specs(tools))
 
     def read(text: str, offered: Sequence[ToolSpec]) -> ParseResult:
         return read_answer(
@@ -158,6 +163,26 @@ def shrink(
         whole=whole,
         result=read(work.raw, work.tools),
         tool_choice=tool_choice,
+    )
+
+
+def _shrink_trial(trial: Trial, code: Any, keeps: Any, seconds: float) -> Shrunk:
+    if trial.completion is None or trial.result is None:
+        raise BadOptions(
+            "this trial was never parsed, so there is nothing to shrink", got=trial.trial_id
+        )
+    return shrink(
+        trial.result.raw,
+        trial.protocols.parse or trial.parse_protocol,
+        trial.case.tools,
+        code=code,
+        keeps=keeps,
+        options=trial.result.options,
+        tool_choice=trial.levels.get("tool_choice", "auto"),
+        finish_reason=trial.completion.finish_reason,
+        request=asked_of(trial.completion, trial.case.input),
+        reasoning=trial.completion.reasoning or "",
+        seconds=seconds,
     )
 
 

@@ -15,27 +15,29 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args, overload
 
-from ..core.errors import BadPlan, UnknownProtocol
-from ..core.toolspec import ToolSpec
-from ..core.types import Blame, Evidence, Layer
-from ..core.values.printable import counted
-from ..evals.cases.case import Case
-from ..evals.scoring.blame import drawn_beside, words_of_tool
-from ..evals.scoring.outcomes import SUCCESSES
-from ..evals.scoring.trial import Trial
-from ..formats.like import ProtocolLike
-from ..formats.models import protocol_for
-from ..runner.exchange.details import sampling_of
-from ..runner.exchange.types import OF_TOKENS, RAW_COMPLETION, Model
-from ..views.blame import render_blame
-from ..views.show import visible
-from .arms import NATIVE
-from .models import ModelLike
+from ...core.errors import BadOptions, BadPlan, UnknownProtocol
+from ...core.toolspec import ToolSpec
+from ...core.types import Blame, Evidence, Layer
+from ...core.values.printable import counted
+from ...evals.cases.case import Case
+from ...evals.scoring.blame import drawn_beside, words_of_tool
+from ...evals.scoring.outcomes import SUCCESSES
+from ...evals.scoring.trial import Trial
+from ...experiments.arms import NATIVE
+from ...experiments.models import ModelLike
+from ...experiments.run import Run
+from ...formats.like import ProtocolLike
+from ...formats.models import protocol_for
+from ...parser.derivation.renderer import TemplateLike
+from ...runner.exchange.details import sampling_of
+from ...runner.exchange.types import OF_TOKENS
+from ...views.blame import render_blame
+from ...views.show import visible
 
 if TYPE_CHECKING:
-    from ..evals.frames.recorded import Frame
+    from ...evals.frames.recorded import Frame
 
 ProbeName: TypeAlias = Literal[
     "as asked", "temperature 0", "read here", "longer request", "other transfer", "more tokens",
@@ -143,22 +145,6 @@ _MOST_OF_IT = 0.75
 _IN_TEXT = ("template", "server", "transport", "client", "sampler")
 
 
-class Ways(TypedDict, total=False):
-    """Ways of asking that a trial does not know of itself.
-
-    protocol: the text format that the model writes, by default that of its name, or hermes. model:
-    what to ask, where the trial came from a log, whose name of a model says no endpoint. template:
-    the model's own chat template, as `Model.chat_template` takes it; the prompt is then written
-    here, and sent to the endpoint for raw completions. other: an endpoint with the same model, in
-    another precision or version.
-    """
-
-    protocol: ProtocolLike | None
-    model: ModelLike | None
-    template: Any
-    other: ModelLike | None
-
-
 class Asker(Protocol):
     """Asks a failing trial's question again.
 
@@ -211,7 +197,7 @@ class Diagnosis:
     @property
     def frame(self) -> Frame:
         """One row a probe: asked, failed, and the share of failures with Wilson's interval."""
-        from ..evals.reports.figures.stats import failures_frame  # pandas is slow to import
+        from ...evals.reports.figures.stats import failures_frame  # pandas is slow to import
 
         rows = []
         for probe in PROBES:
@@ -281,28 +267,90 @@ def diagnose(trial: Trial, asker: Asker, budget: int) -> Diagnosis:
     return Diagnosis(trial, _verdict(trial, layer, told, asked), tuple(asked), beliefs.layers())
 
 
-Request: TypeAlias = Callable[[dict[str, Any], Model, bool, "Case | None"], Trial]
-"""Asks a question with other settings, of a model, as a stream or not, or another case."""
+@overload
+def blame(
+    trials: Trial,
+    *,
+    budget: int = ...,
+    protocol: ProtocolLike | None = ...,
+    model: ModelLike | None = ...,
+    template: TemplateLike | None = ...,
+    other: ModelLike | None = ...,
+) -> Diagnosis: ...
+@overload
+def blame(
+    trials: Run | Iterable[Trial],
+    *,
+    budget: int = ...,
+    protocol: ProtocolLike | None = ...,
+    model: ModelLike | None = ...,
+    template: TemplateLike | None = ...,
+    other: ModelLike | None = ...,
+) -> tuple[Diagnosis, ...]: ...
+def blame(
+    trials: Trial | Run | Iterable[Trial],
+    *,
+    budget: int = 12,
+    protocol: ProtocolLike | None = None,
+    model: ModelLike | None = None,
+    template: TemplateLike | None = None,
+    other: ModelLike | None = None,
+) -> Diagnosis | tuple[Diagnosis, ...]:
+    """Find out which layer broke an answer, asking again with one change at a time.
+
+    Each request is recorded like any other. The question that is expected to tell most comes first:
+    the same again, at temperature 0, with the tools in the prompt and the text parsed here,
+    streamed or whole, with more tokens, and, if you pass them, by your own template or at another
+    endpoint. `trial.blame` uses the record alone.
+
+    Args:
+        trials: a failing trial, several, or a run, whose failures are taken.
+        budget: requests at most, for each trial.
+        protocol: the text format that the model writes, by default that of its name, or hermes.
+        model: what to ask, for a trial from a log, whose name of a model says no endpoint.
+        template: the model's own chat template; the prompt is then written here, and sent to the
+            endpoint for raw completions.
+        other: an endpoint with the same model, in another precision or version.
+
+    Returns a `Diagnosis` for a trial, a tuple of them for several. Raises BadOptions for a trial
+    that did not fail, or that came without its lab.
+    """
+    if not isinstance(trials, Trial):
+        several = trials.failures() if isinstance(trials, Run) else trials
+        return tuple(
+            blame(
+                trial, budget=budget, protocol=protocol, model=model, template=template, other=other
+            )
+            for trial in several
+        )
+    check_failed(trials, "no layer is to blame")
+    ways = Interventions.of(trials, protocol, model, template, other, budget)
+    return diagnose(trials, ways, budget)
+
+
+def check_failed(trial: Trial, otherwise: str) -> None:
+    """Raise BadOptions for a trial that did not fail."""
+    if not is_wrong(trial):
+        raise BadOptions(
+            f"this trial did not fail, so {otherwise}", got=str(trial), hint="run.failures()"
+        )
 
 
 @dataclass
 class Interventions:
     """The probes of one trial: how its question is asked again under each.
 
-    model: the endpoint. protocol: the format in which the model writes calls itself. raw: the
-    endpoint for raw completions, with the user's own template. other: another endpoint. limit: the
-    most tokens of the failing request, None if it set none. request: asks the question anew.
+    protocol: the format in which the model writes calls itself. limit: the most tokens of the
+    failing request, None if it set none.
     """
 
-    model: Model
-    stream: bool
+    trial: Trial
     probes: Sequence[ProbeName]
     protocol: ProtocolLike
-    raw: Model | None
-    other: Model | None
+    model: ModelLike | None
+    template: TemplateLike | None
+    other: ModelLike | None
     limit: int | None
-    case: Case
-    request: Request
     budget: int = 12
     logprobs: bool = True  # whether to ask for them
     spent: int = 0
@@ -311,16 +359,13 @@ class Interventions:
     def of(
         cls,
         trial: Trial,
-        model: Model,
-        request: Request,
-        *,
-        stream: bool = False,
-        protocol: ProtocolLike | None = None,
-        template: Any = None,
-        other: Model | None = None,
-        budget: int = 12,
+        protocol: ProtocolLike | None,
+        model: ModelLike | None,
+        template: TemplateLike | None,
+        other: ModelLike | None,
+        budget: int,
     ) -> Interventions:
-        """Return the interventions that a trial's endpoint allows. Raises UnknownProtocol."""
+        """Return the interventions that a trial's endpoint allows."""
         completion = trial.completion
         sampling = (
             sampling_of(completion.request, completion.response) if completion else {}
@@ -337,62 +382,54 @@ class Interventions:
             probes.append("no call")
         if limit is not None or "stop" in sampling or trial.blame.code == "token_limit":
             probes.append("more tokens")
-        raw = None
         if template is not None:
-            name = RAW_COMPLETION + model.name.removeprefix(RAW_COMPLETION)
-            raw = replace(model, name=name, chat_template=template)
             probes.append("raw completion")
         if other is not None:
             probes.append("elsewhere")
         if protocol is None:
+            recorded = (trial.request.get("model") or {}).get("name") or trial.model
+            name = str(recorded if model is None else getattr(model, "name", model))
             try:
-                protocol = protocol_for(model.name.rpartition("/")[2])
+                protocol = protocol_for(name.rpartition("/")[2])
             except UnknownProtocol:
                 protocol = "hermes"
         limit = limit if isinstance(limit, int) else None
-        return cls(model, stream, probes, protocol, raw, other, limit, trial.case, request, budget)
+        return cls(trial, probes, protocol, model, template, other, limit, budget)
 
     def ask(self, probe: ProbeName) -> Trial | None:
         """Return the answer under a probe, None where its question cannot be asked so."""
-        model, stream = self.model, self.stream
-        changes: dict[str, Any] = {}
+        changes: dict[str, Any] = {"model": self.model}
         if probe == "temperature 0":
             changes["temperature"] = 0
         elif probe == "other transfer":
-            stream = not stream
+            changes["stream"] = not self.trial.request.get("stream", False)
         elif probe == "more tokens":
             changes |= {"max_tokens": max(1024, 4 * (self.limit or 0)), "stop": None}
-        elif probe == "elsewhere" and self.other is not None:
-            model = self.other
+        elif probe == "elsewhere":
+            changes["model"] = self.other
         elif probe in _OUR_READING:
-            changes["protocol"] = self.protocol
-            stream = False  # whatever breaks a stream breaks its text as well
-            if probe == "raw completion" and self.raw is not None:
-                model = self.raw
-        change = {"longer request": longer_case, "no call": callless_case}.get(probe)
-        case = change(self.case) if change is not None else None
+            # Whatever breaks a stream breaks its text as well.
+            changes |= {"protocol": self.protocol, "stream": False}
+            if probe == "raw completion":
+                changes["chat_template"] = self.template
+        elif probe in _OTHER_CASE:
+            changes["case"] = _OTHER_CASE[probe](self.trial.case)
         # A server that refuses them is asked twice.
         has_room = self.logprobs and self.spent + 2 <= self.budget
-        if not has_room or case is not None or probe in (*_OUR_READING, "elsewhere"):
-            return self._asked(changes, model, stream, case)
-        trial = self._asked({**changes, "logprobs": True}, model, stream, case)
+        if not has_room or probe in (*_OTHER_CASE, *_OUR_READING, "elsewhere"):
+            return self._asked(changes)
+        trial = self._asked({**changes, "logprobs": True})
         error = trial and trial.completion and trial.completion.error_message
         if error and "logprob" in error.lower():
             self.logprobs = False
-            return self._asked(changes, model, stream, case)
+            return self._asked(changes)
         return trial
 
-    def _asked(
-        self,
-        changes: dict[str, Any],
-        model: Model,
-        stream: bool,
-        case: Case | None,
-    ) -> Trial | None:
+    def _asked(self, changes: dict[str, Any]) -> Trial | None:
         # The same seed would draw the same answer each time, which is no further evidence.
         seeded = {"seed": 1 + self.spent, **changes}
         try:
-            trial = self.request(seeded, model, stream, case)
+            trial = self.trial.retry(fresh=True, may_fail=True, **seeded)
         except BadPlan:
             return None
         self.spent += 1
@@ -530,6 +567,12 @@ def longer_case(case: Case) -> Case:
 def callless_case(case: Case) -> Case:
     """Return a case with the same tools whose question needs none of them."""
     return replace(case, input=_asked(case.input, lambda _: _GREETING), target=[])
+
+
+_OTHER_CASE: Mapping[ProbeName, Callable[[Case], Case]] = {
+    "longer request": longer_case,
+    "no call": callless_case,
+}
 
 
 def _asked(input: Any, change: Callable[[str], str]) -> Any:

@@ -17,7 +17,8 @@ from tests.faulty_server import FaultyServer, failing_trial, planted
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.experiments.diagnosis import characters_of, longer_case
+from toolparse_lab.extensions.study import blame
+from toolparse_lab.extensions.study.diagnosis import characters_of, longer_case
 
 TOOL = {
     "name": "find_berth",
@@ -139,7 +140,7 @@ def test_the_fault_of_a_layer_is_found(lab: tp.Lab, fault: str, logprobs: str) -
     with Stack(fault, logprobs) as stack:
         trial = asked(lab, stack.url, temperature=0.7)
         before = stack.asked
-        found = lab.blame(trial, budget=12)
+        found = blame(trial, budget=12)
         assert found.layer == fault, str(found)
         assert stack.asked - before <= 12
         assert max(found.likely, key=lambda layer: found.likely[layer]) == fault
@@ -155,7 +156,7 @@ def test_what_the_record_says_is_not_asked(lab: tp.Lab) -> None:
     with Stack("none") as stack:
         trial = asked(lab, stack.url, max_tokens=8)
         before = stack.asked
-        found = lab.blame(trial)
+        found = blame(trial)
         assert (found.layer, found.blame.code, stack.asked) == ("client", "token_limit", before)
 
 
@@ -163,16 +164,16 @@ def test_a_dead_endpoint_and_a_healthy_one_beside_it(lab: tp.Lab) -> None:
     with Stack("none") as stack:
         url = stack.url
     trial = asked(lab, url)
-    assert lab.blame(trial).layer == "transport"
+    assert blame(trial).layer == "transport"
     with Stack("none") as healthy:
         other = tp.Model("openai/m", api_base=healthy.url, api_key="k", price=(0, 0))
-        found = lab.blame([trial], other=other, budget=2)
+        found = blame([trial], other=other, budget=2)
     assert [d.layer for d in found] == ["transport"]
 
 
 def test_too_few_requests_leave_it_open(lab: tp.Lab) -> None:
     with Stack("server") as stack:
-        found = lab.blame(asked(lab, stack.url), budget=1)
+        found = blame(asked(lab, stack.url), budget=1)
     assert found.layer == "cannot_tell"
     assert found.blame.would_tell
 
@@ -182,7 +183,7 @@ def test_what_did_not_fail_has_nobody_to_blame(lab: tp.Lab) -> None:
         trial = asked(lab, stack.url)
     assert trial.blame.layer == "none"
     with pytest.raises(BadOptions, match="did not fail"):
-        lab.blame(trial)
+        blame(trial)
 
 
 def test_a_longer_case_asks_the_same() -> None:
@@ -225,7 +226,7 @@ def test_a_longer_case_asks_the_same() -> None:
 def test_planted_faults_that_take_a_probe_of_their_own(lab: tp.Lab, name: str) -> None:
     fault = next(fault for fault in planted() if fault.id == name)
     with FaultyServer(fault) as server:
-        found = lab.blame(failing_trial(lab, fault, server))
+        found = blame(failing_trial(lab, fault, server))
     assert found.layer == fault.layer, str(found)
     assert len(found.asked) <= 12
 
