@@ -24,7 +24,6 @@ from ..options import (
     JSON,
     LIMIT_OPTIONS,
     POLICY,
-    RUN,
     STORE,
     Option,
     given,

@@ -12,7 +12,7 @@ from ...core.late import late_names
 if TYPE_CHECKING:
     from .diagnosis import Diagnosis, blame
     from .endpoint_comparison import Endpoints, endpoints
-    from .power_analysis import Power, power
+    from .power_analysis import Power, planned_power, power
     from .request_shrinking import ShrunkRequest, shrink_request
     from .shrinking import Shrunk, shrink
 
@@ -22,7 +22,7 @@ if not TYPE_CHECKING:
         {
             "diagnosis": "Diagnosis blame",
             "endpoint_comparison": "Endpoints endpoints",
-            "power_analysis": "Power power",
+            "power_analysis": "Power planned_power power",
             "request_shrinking": "ShrunkRequest shrink_request",
             "shrinking": "Shrunk shrink",
         },
@@ -48,6 +48,7 @@ __all__ = [
     "ShrunkRequest",
     "blame",
     "endpoints",
+    "planned_power",
     "power",
     "shrink",
     "shrink_request",
