@@ -12,7 +12,7 @@ from ...notebook.page import export_html
 from ...parser.recognition.attempts import example_spans, find_attempt, parameter_names
 from ...views import render_ansi
 from ...views.show import visible
-from ..console import put, put_json, put_told, read_text, read_tools, say
+from ..console import put, put_json, read_text, read_tools, say
 from ..options import COLOR, CONFIG, POLICY, Option, color, settings_of, verb
 
 

@@ -28,6 +28,7 @@ from .score import Score, attempt, score_answer, score_in_isolation
 
 if TYPE_CHECKING:
     from ...middleware.flow import Conversation
+    from ...runner.chat_templates.renderer import TemplateLike
     from ...runner.exchange.types import Completion, Model
 
 

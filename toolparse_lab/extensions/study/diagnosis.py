@@ -30,7 +30,7 @@ from ...experiments.models import ModelLike
 from ...experiments.run import Run
 from ...formats.like import ProtocolLike
 from ...formats.models import protocol_for
-from ...parser.derivation.renderer import TemplateLike
+from ...runner.chat_templates.renderer import TemplateLike
 from ...runner.exchange.details import sampling_of
 from ...runner.exchange.types import OF_TOKENS
 from ...views.blame import render_blame
