@@ -60,7 +60,7 @@ LACKING = (
     "blame",
     "endpoints",
     "tokens",
-    "export --as sft --out rows.jsonl",
+    "export --out rows.jsonl",
     "run --cases cases.jsonl --models a/b --protocols hermes --dry-run",
     "run --retry",
     "check --models a/b",
@@ -76,7 +76,6 @@ LACKING = (
     "ablation --shipped",
     "validate cases.jsonl",
     "demo",
-    "record --out r.jsonl",
 )
 # It needs no extra: a template is derived by the base alone.
 APART = {"protocol"}

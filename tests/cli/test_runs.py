@@ -836,10 +836,6 @@ def test_recorded_answers_are_read_again(
     assert totals == {(p, policy): 12 for p in ("hermes", "auto") for policy in ("none", "safe")}
     assert main(["report", "--score", "--out", "trials.parquet"]) == 0
     capsys.readouterr()
-    assert out_of(capsys, ["reparse", "--shard", "1/2", "--engine", "serial"])["shard"] == "1/2"
-    assert out_of(capsys, ["reparse", "--shard", "1/2", "--engine", "serial"])["read"] == 0
-    assert main(["reparse", "--shard", "3/2"]) == 2
-    assert main(["reparse", "trials.parquet", "--shard", "1/2"]) == 2
     (recorded / "runs.db").unlink()
     capsys.readouterr()
     assert out_of(

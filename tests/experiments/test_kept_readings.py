@@ -289,18 +289,6 @@ def test_what_was_parsed_before_an_interrupt_stays(
     assert len(parsed) == 6, "two blocks of seven were kept"
 
 
-def test_shards_are_parts_of_one_reading(url: str) -> None:
-    run = ingested(url)
-    counts = [opened(url, run.run_id).parse(shard=f"{n}/3") for n in (3, 1, 2)]
-    assert sum(counts) == 40
-    assert min(counts) > 0
-    assert opened(url, run.run_id).parse(shard="2/3") == 0
-    assert_frame_equal(run.frame(policies=POLICIES), read_anew(run))
-    for shard in ("0/3", "4/3", "3", "a/b", 3):
-        with pytest.raises(BadOptions, match="a shard is one of several"):
-            run.parse(shard=shard)  # type: ignore[arg-type]
-
-
 def test_what_is_not_kept_says_so(tmp_path: Path) -> None:
     run = ingested(str(tmp_path / "runs.db"))
     own = tp.json_mix_protocol(tool_call_start="[C]", tool_call_end="[/C]")

@@ -16,7 +16,7 @@ from .console import as_flags, shell_streams, shortened
 from .parser import lazy_parser
 
 # The verbs that write into a store while they work.
-_RECORDING = ("ingest", "run", "check", "ablation", "record")
+_RECORDING = ("ingest", "run", "check", "ablation")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

