@@ -3,16 +3,15 @@ lost calls, and text that looks like a call."""
 
 # How it works
 # ------------
-# Looked for once, when a text is over, and only in an answer without a call, or with text next to
-# it; an answer of nothing but calls costs three comparisons (`StreamParser.close`). Nothing here
-# makes a call: what does not go together gets a problem that says so, or a call becomes a draft.
+# Runs once, when a text is over, and only for an answer without a call or with text next to it; an
+# answer of nothing but calls costs three comparisons (`StreamParser.close`). Nothing here makes a
+# call: it adds problems, or turns a call into a draft.
 #
 # Reasoning: an answer whose prompt ended with a think tag begins with reasoning that nothing marks,
 # and a call quoted there looks like any other until the closing tag comes. Before the first lone
 # closing tag text becomes reasoning and calls become drafts. Spans and events stay, since text that
 # was handed out is final: a stream that has to know from the beginning is read with
 # reasoning="prefilled".
-#
 
 from __future__ import annotations
 

@@ -35,7 +35,6 @@ from ...parser.recognition.attempts import (
     Attempt,
     example_spans,
     find_attempt,
-    find_own_result,
     parameter_names,
 )
 from ...parser.recognition.lost_calls import CALL_ENDS
@@ -47,6 +46,7 @@ from ..cases.target import is_optional
 from .fabrication import find_fabrication, provider_name
 from .match import Call, Match, agree, beginning_of, match_calls
 from .outcomes import SUCCESSES
+from .own_results import find_own_result
 from .rescues import Rescues, is_recovery, judge_rescues
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Signs in the text alone that a call was tried, or that the model wrote a tool's result itself.
+"""Attempts: signs in the text alone that a call was tried.
 
 No parser is involved: a call that a parser failed to read must not pass for the model's silence.
 """
@@ -26,16 +26,12 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from ...core.toolspec import ToolSpec
-from ...core.types import (
-    ParseResult,
-    Problem,
-    Span,
-)
+from ...core.types import ParseResult, Problem, Span
 from ...formats.base import Signs
 from ...formats.registry import protocols
 from ...formats.scan import longest_of
 from .call_sites import call_sites
-from .shown import example_end, is_shown, merged, shown_ranges
+from .shown import example_end, is_shown, masked, shown_ranges
 
 # What is shaped like a delimiter and speaks of a call, in tags, brackets or special tokens. Closers
 # and results speak of calls, too, so that a word of them excludes it.
@@ -77,19 +73,6 @@ _ARGUMENTS = re.compile(
     r"""["']?(?:arguments|parameters|args|action_input|input|tool_input)["']?\s*[:=]"""
 )
 
-# Results that the model wrote itself: marked as such, or as plain lines.
-_RESULTS = re.compile(
-    r"<(?:\|)?(?:tool_?(?:response|result|output)s?|function_?(?:response|result|output)s?)"
-    r"\b[^<>\n]{0,80}>\s*(?=\S)(?!</)"
-    r"|\[TOOL_RESULTS?\]\s*(?=\S)"
-    r"|<\|im_start\|>\s*tool\b|<\|start_header_id\|>\s*(?:ipython|tool)\b|<\|start\|>functions\.",
-    re.IGNORECASE,
-)
-_RESULT_LINES = re.compile(
-    r"^[ \t>*#]*(?:observation|"
-    r"(?:tool|function)[ _-]?(?:response|result|output|returned|returns))[ \t*]*:[ \t]*\S",
-    re.IGNORECASE | re.MULTILINE,
-)
 # Characters around a JSON member in which arguments, or a definition, are searched.
 _NEARBY = 400
 # A line of code may be as long as the answer.
@@ -239,7 +222,7 @@ def find_attempt(
     'delimiter'
     >>> find_attempt("I would need a `<tool_call>` for that, but f(x) does not fit.", ["f"])
     """
-    searched = _masked(text, [*quoted, *shown_ranges(text)])
+    searched = masked(text, [*quoted, *shown_ranges(text)])
     names = tuple(sorted(set(tool_names)))
     keys = tuple(sorted(set(parameters)))
 
@@ -342,28 +325,3 @@ def parameter_names(tools: Iterable[ToolSpec]) -> set[str]:
     # `true` is a schema, too.
     members = (schema.get("properties") for schema in schemas if isinstance(schema, Mapping))
     return {name for some in members if isinstance(some, Mapping) for name in some}
-
-
-def find_own_result(text: str, *, after_call: bool) -> str:
-    """Return the text with which a model began a tool's result itself, or "".
-
-    Plain lines such as "Observation: …" count only where a call was made before (`after_call`),
-    since they may be prose elsewhere.
-
-    >>> find_own_result("Observation: 7 degrees", after_call=True)
-    'Observation: 7'
-    """
-    searched = _masked(text, shown_ranges(text))
-    match = _RESULTS.search(searched)
-    if match is None and after_call:
-        match = _RESULT_LINES.search(searched)
-    return match[0].strip() if match else ""
-
-
-def _masked(text: str, quoted: Sequence[tuple[int, int]]) -> str:
-    parts: list[str] = []
-    end = 0
-    for start, stop in merged([*quoted]):
-        parts += (text[end:start], "·" * (stop - start))
-        end = stop
-    return "".join([*parts, text[end:]])

@@ -1,10 +1,9 @@
-"""Places where a tool's name meets the sign of a call."""
+"""Call sites: a tool's name next to the sign of a call, as an attempt or as a mention.
 
-# Call sites: a tool's name with `(`, `{`, `<`, `|` or `=` after it. Where it is decides: a call
-# alone on its line, in a fence, between tags, or as the whole answer is an attempt, whatever is
-# wrong with it. A call inside a sentence, or with words after it on its line, is a mention of the
-# tool; so is one in code that a sentence contains, and a signature with types.
-#
+A call alone on its line, in a fence, between tags, or as the whole answer is an attempt, whatever
+is wrong with it. A call inside a sentence, or with words after it on its line, is a mention; so is
+one in code that a sentence contains, and a signature with types.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Calls that are copied from the request: a user, a tool or a document wrote them."""
+"""Echoes: calls that are copied from the request, where a user, a tool or a document wrote them."""
 
 # How it works
 # ------------
-# A model that quotes a mail quotes the tool calls in it too. So each call that could be executed
-# is looked for in the texts of users, tools and documents, both sides folded (see `Folded`). What
-# is looked for is the call's own text: its name together with its arguments as the format writes
-# them. Arguments that a user said in prose are not that text.
+# A model that quotes a mail quotes the tool calls in it too. So each executable call is searched in
+# the texts of users, tools and documents, both sides folded (see `folding`). The needle is the
+# call's own text: its name and arguments as the format writes them. Arguments that a user said in
+# prose are not that text.
 #
-# State: the texts of the request, what each own text came to, and `_left`, the characters that
+# State: the texts of the request, the verdict on each own text, and `_left`, the characters that
 # may still be searched.
 #
 # Invariant: a call is judged once, when it is logged, and the judgement depends on the calls
@@ -16,7 +16,6 @@
 # Cost: a text of the request is folded once, and a search is one pass over it. All searches
 # together read at most _PASSES times the request. A call that comes when that is spent cannot be
 # cleared, and is refused as well: no honest answer has so many different calls.
-#
 
 from __future__ import annotations
 
@@ -26,14 +25,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...core.errors import NoSuchItem
-from ...core.types import (
-    ParseOptions,
-    ParseResult,
-    Problem,
-    Source,
-    Span,
-    ToolCall,
-)
+from ...core.types import ParseOptions, ParseResult, Problem, Source, Span, ToolCall
 from ...core.values import leaves, read_strict, write_canonical
 from .folding import fold, folded
 from .request import RequestText, request_texts

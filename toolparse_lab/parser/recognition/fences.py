@@ -1,37 +1,26 @@
-"""Code fences and inline code around the place that the scanner has reached, and openers that they
-only show.
-"""
+"""Code fences and inline code: where the scanner is in one, and which openers are only shown."""
 
 # How it works
 # ------------
-# Signs that can be seen are looked for in the text before an opener, of which WINDOW characters are
-# enough, and in the first characters of its line. Backticks need a look at the text after them as
-# well, so `Quoting` follows them: the text scanner reports words, line breaks and runs of backticks
-# as it reads them.
+# Marks of quotation are found in the text before an opener (`quotes`). Backticks depend on the text
+# after them as well, so `Quoting` tracks them: the text scanner reports words, line breaks and runs
+# of backticks as it reads them. Markdown counts as far as models write it: fences at the beginning
+# of a line, inline code within one.
 #
-# State of `Quoting`: a position is in a fence (`fence`), in inline code (`ticks`), both lengths of
-# the run of backticks that opened it, or in plain text. Inline code ends with its paragraph, a
-# fence does not. A fence with nothing visible before it may be all of the answer, and contain a
-# call; `_lone` follows it:
+# State: `fence` and `ticks` are the lengths of the backtick runs that opened a fence or inline
+# code, 0 outside. Inline code ends with its paragraph, a fence does not. A fence with nothing
+# visible before it may be the whole answer and contain a call; `_lone` tracks it:
 #
 #     state         word     line break   end of the fence
 #     _NOT          _NOT     _NOT         _NOT        (a fence opens it where nothing was said)
 #     _FENCE_LINE   stays    _INSIDE      _NOT
 #     _INSIDE       _NOT     _INSIDE      _NOT
 #
-# State of `Shown`, made for the first opener that was only shown: `end` is after the last such
-# opener, `_opening` is it, `alone` True if its sign counts for its own line alone, as `>` does. A
-# body may contain calls that are candidates by themselves, such as bare JSON: `_inner` is where one
-# may begin, and `_reach` the offset after the last (0: there was none). A place belongs to the same
-# quotation if the body of that opener ends before it, and nothing but white space, separators and
-# closers is between. After a mark of quotation there may be words as well, if no mark closes it and
-# the paragraph does not end.
+# Invariant: only settled text is reported, so the state never goes back, except after a failed
+# speculation (`no_call`). Every answer is a function of the text up to its place.
 #
-# Invariant: only what is settled is reported here, so that the state never has to go back, except
-# for a call that was none (`no_call`). Every answer is a function of the text up to its place.
-#
-# Cost: a report is a few assignments. The end of inline code is looked for once for all openers in
-# it (`_quote`), and the text between two shown openers is scanned once (`_answer`).
+# Cost: a report is a few assignments. The end of inline code is searched once for all openers in it
+# (`_quote`).
 
 from __future__ import annotations
 
@@ -39,10 +28,7 @@ import re
 from dataclasses import replace
 from typing import Literal
 
-from ...core.types import (
-    Problem,
-    Span,
-)
+from ...core.types import Problem, Span
 from ...formats.base import NEED_MORE, NeedMore, Opening
 from ..state import Feed, Log, Setting
 from .quoted_sections import Shown
@@ -72,7 +58,7 @@ SAID = "in a message that is text"
 
 
 class Quoting:
-    """What quotes the position in a text that its scanner has reached."""
+    """Tracks what quotes the scanner's position in a text."""
 
     def __init__(self, setting: Setting, feed: Feed, log: Log) -> None:
         self._setting = setting

@@ -14,7 +14,6 @@
 #
 # Cost: one regular expression over the text; a search is one `str.find`, and a few more where the
 # place found is only a part of a longer word.
-#
 
 from __future__ import annotations
 
@@ -23,9 +22,7 @@ from bisect import bisect_right
 from functools import lru_cache
 from html import unescape
 
-from ...core.types import (
-    Span,
-)
+from ...core.types import Span
 
 _WIDTHLESS = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
 _DROPPED = (

@@ -5,11 +5,11 @@
 # A candidate is a JSON value whose first key is one that calls have (`CALL_HEAD`), with nothing
 # next to it on its lines: a line break, an opener, a stray closer or the end after a bare value,
 # the closing fence after a fenced one. Or it begins with the head of a Python call of a known tool
-# (`PythonCalls`), and ends after its bracket, or after that of the last call of a row. The tail
-# is shown here again and again from the candidate on, while it is held back.
+# (`PythonCalls`), and ends after its bracket, or after that of the last call of a row. While it is
+# held back, `judge` gets the tail from the candidate on again and again.
 #
-# State: `_at` is where the candidate begins in raw, and all other fields are about it; a text
-# that begins elsewhere is a new candidate. `_scanned` is how far its brackets were counted.
+# State: `_at` is where the candidate begins in raw, and all other fields describe it. Text that
+# begins elsewhere is a new candidate. `_scanned` is how far its brackets were counted.
 #
 # Invariant: an answer other than NEED_MORE is the same for every longer text, so that the result
 # does not depend on the chunking. What is not a call is settled up to a place after which nothing

@@ -1,29 +1,22 @@
-"""Text that looks like a call, and is none."""
+"""Text that looks like a call and is none: problems for attempts, notes for mentions.
 
-# Look-alikes: only in text that a tool's name is part of. An attempt is an error of the answer,
-# since a call was meant and none was read; next to an executable call of the same tool it is a
-# warning, because models also speak of what they call. A mention is told as well, as information.
+An attempt is an error of the answer, since a call was meant and none was read. Next to an
+executable call of the same tool it is a warning, because models also speak of what they call.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
-from typing import TypeAlias
 
-from ...core.types import (
-    ParseResult,
-    Problem,
-    Span,
-)
+from ...core.types import Problem, Span
 from ...core.types.spans import Severity
 from ..state import Log, Setting
 from .attempts import find_attempt, iter_examples, parameter_names
 from .call_sites import call_sites
+from .lost_calls import Reader
 from .shown import merged
-
-Reader: TypeAlias = Callable[[str, str], ParseResult]  # (text, id of its protocol) -> result
-
 
 _LOOK_ALIKE = "call.looks-like"
 _MOST_MENTIONS = 20

@@ -7,13 +7,7 @@ from html import unescape
 from typing import TypeAlias
 
 from ...core.toolspec import ToolSpec
-from ...core.types import (
-    ParseResult,
-    Problem,
-    Span,
-    ToolCall,
-    Withdrawn,
-)
+from ...core.types import ParseResult, Problem, Span, ToolCall, Withdrawn
 from ...core.types.server import BESIDE_TEXT, ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED
 from ...formats.registry import protocols
 from ..resolve import as_draft
@@ -27,13 +21,12 @@ _CUT_ENDS = frozenset(
 )
 # Formats whose calls a server has read.
 OF_SERVER = frozenset({"openai_json", "openai_strict"})
-_IN_REASONING = "the call is inside reasoning that the answer closes after it"
 _BESIDE = "the call has no arguments, and the text beside it holds one that has"
 _ONLY_REASONED = "the only call is in the reasoning, and nothing follows it"
 
 
 def doubt_empty_calls(log: Log, raw: str, tools: tuple[ToolSpec, ...], read: Reader) -> None:
-    # A server's calls without arguments are drafts where the text next to them has them.
+    """Make a server's calls without arguments drafts where the text next to them has arguments."""
     empty = [
         i
         for i, c in enumerate(log.calls)
@@ -48,19 +41,17 @@ def doubt_empty_calls(log: Log, raw: str, tools: tuple[ToolSpec, ...], read: Rea
 
 
 def make_drafts(log: Log, places: Sequence[int], at: int, code: str, message: str) -> None:
+    """Turn calls of the log into drafts. at: the offset in raw where that was decided."""
     for i in places:
         log.calls[i] = as_draft(log.calls[i], code, message)
     if places and not log.silent:
         log.events.append(Withdrawn(Span(at, at), tuple([log.calls[i] for i in places])))
 
 
-# calls that were lost
-
-
 def lost_by_response(
     result: ParseResult, finish_reason: str | None, reasoning: str, reader: Reader
 ) -> list[Problem]:
-    """Return what the words of a provider next to an answer without calls say of a lost one."""
+    """Return problems if the provider's finish reason or reasoning shows that a call was lost."""
     reason = (finish_reason or "").lower()
     problems: list[Problem] = []
     if reason in CALL_ENDS:
@@ -73,6 +64,7 @@ def lost_by_response(
 
 
 def lost_calls(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator[Problem]:
+    """Yield problems for calls in escaped text, in a server's content, or in reasoning alone."""
     tools, protocol = setting.specs, setting.protocol.id
     if "&lt;" in raw or "&quot;" in raw:
         for segment in log.texts:
@@ -118,6 +110,3 @@ def _written_calls(
         if calls:
             return tuple(calls)
     return ()
-
-
-# text that looks like a call

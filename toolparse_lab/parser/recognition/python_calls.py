@@ -7,9 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
 
-from ...core.types import (
-    Span,
-)
+from ...core.types import Span
 from ...formats.base import NEED_MORE, Decoded, NeedMore, Reading
 from ...formats.python.call import read_calls, read_quoted
 from ...formats.python.reader import MODULES

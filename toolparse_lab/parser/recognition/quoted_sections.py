@@ -1,12 +1,21 @@
-"""The last opener that was only shown, and what is quoted with it."""
+"""The last opener that was only shown, and the calls that belong to the same quotation."""
+
+# How it works
+# ------------
+# State: `end` is after the last shown opener, `_opening` is that opener, and `alone` is True if its
+# sign counts for its own line alone, as `>` does. A body may contain calls that are candidates by
+# themselves, such as bare JSON: `_inner` is where one may begin, `_reach` the offset after the last
+# (0: none yet). A place belongs to the quotation if the opener's body ends before it and only white
+# space, separators and closers are between. After a mark of quotation words may be between as well,
+# until a mark closes it or the paragraph ends.
+#
+# Cost: the text between two shown openers is scanned once (`_answer`).
 
 from __future__ import annotations
 
 import re
 
-from ...core.types import (
-    Span,
-)
+from ...core.types import Span
 from ...formats.base import Opening
 from ...formats.scan import Close
 from ..state import Feed, Setting
@@ -14,8 +23,6 @@ from .quotes import LINE_HEAD
 
 # A mark or a backtick may end a quotation; an apostrophe inside a word does not.
 _CLOSES = re.compile("[\"`\u201d\u201c\u00bb\u300d\u300f]|(?<!\\w)['\u2019]|['\u2019](?!\\w)")
-
-
 # A body may begin with a code fence of its own.
 _NOTHING = re.compile(r"\s*(?:`{3,}\w{1,16}[ \t\r]*\n\s*)?\Z")
 _SEPARATORS = re.compile(r"[\s,;]*\Z")
@@ -23,7 +30,7 @@ _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
 
 class Shown:
-    """The last opener of one text that was only shown, and what is quoted with it."""
+    """The last shown opener of one text."""
 
     def __init__(self, setting: Setting, feed: Feed) -> None:
         self._setting = setting

@@ -1,6 +1,4 @@
-"""Quotation by signs in the text before an opener: marks, quoted lines, words that introduce an
-example.
-"""
+"""Signs of quotation before an opener: marks, quoted lines, and words that introduce an example."""
 
 from __future__ import annotations
 
@@ -8,10 +6,9 @@ import re
 from typing import Literal
 
 WINDOW = 512  # characters before an opener that are looked at
+LINE_HEAD = 16  # characters at the beginning of its line
 LONG_RUN = 256  # a longer run of backticks counts as several, so that it need not be held back
 _RUN_OF_TICKS = re.compile(rf"`{{1,{LONG_RUN}}}")
-LINE_HEAD = 16  # characters at the beginning of its line
-
 
 # A quoted line, also in a list, or a row of a table.
 _LINE_SIGN = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:>|\|[ \t])")

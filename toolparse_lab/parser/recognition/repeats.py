@@ -20,11 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from ...core.types import (
-    Segment,
-    Span,
-    ToolCall,
-)
+from ...core.types import Segment, Span, ToolCall
 from ..resolve import as_draft
 
 REPEATED = "call.repeated-set"

@@ -1,4 +1,4 @@
-"""The texts of a request, by role."""
+"""The texts of a request, and who wrote them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.errors import UnreadableInput
-from ...core.types import (
-    Source,
-)
+from ...core.types import Source
 from ...core.values import write_canonical
 from .folding import folded
 

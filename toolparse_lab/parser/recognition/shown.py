@@ -1,11 +1,9 @@
-"""The places of a text that only show something: quoted lines, code, introduced blocks."""
+"""Places of a finished text that only show something.
 
-# What only shows something is blanked out before, with its length kept so that offsets stay true:
-# lines that begin with `>`, code spans (any number of backticks, with text around them), and blocks
-# of code, fenced or indented, whose introduction says that they are an example. The words and marks
-# of quotation are those of the engine, which passes such calls over; here more words count, because
-# nothing is executed by what is told here. A sign in quotation marks is passed over (`is_shown`).
-#
+They are lines that begin with `>`, code spans with text around them, and blocks of code, fenced or
+indented, whose introduction calls them an example. The signs are those of `quotes`. More words
+count here, since nothing is executed because of them.
+"""
 
 from __future__ import annotations
 
@@ -81,6 +79,16 @@ def merged(ranges: Ranges) -> Ranges:
         else:
             together.append((start, end))
     return together
+
+
+def masked(text: str, ranges: Sequence[tuple[int, int]]) -> str:
+    """Return a text with these ranges blanked out, at the same length."""
+    parts: list[str] = []
+    end = 0
+    for start, stop in merged([*ranges]):
+        parts += (text[end:start], "·" * (stop - start))
+        end = stop
+    return "".join([*parts, text[end:]])
 
 
 def is_shown(text: str, offset: int) -> bool:

@@ -1,4 +1,4 @@
-"""Calls that nothing ends: heads in text, damaged closers, and values that may still be open."""
+"""Truncated calls: open heads in text, damaged closers, and values that may still be open."""
 
 # How it works
 # ------------
@@ -23,9 +23,7 @@ import string
 from collections.abc import Callable, Container
 from typing import NamedTuple
 
-from ...core.types import (
-    Span,
-)
+from ...core.types import Span
 from ...formats.scan import any_of, partial_start
 from ...formats.turns import TURN_ENDS
 from .shown import Examples
@@ -180,8 +178,8 @@ _LAST = 160  # characters that hold any closer
 
 
 class GivenUp:
-    """Text that a call which was given up leaves: it may still be part of its last value. A call
-    found in it is part of the value's quotation, until a closer says that the value is over.
+    """Text after a call that was given up. It may still be part of the call's last value, so calls
+    in it are quoted, until a closer ends the value.
     """
 
     def __init__(self, text_of: Callable[[Span], str]) -> None:

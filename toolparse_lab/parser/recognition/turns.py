@@ -1,4 +1,4 @@
-"""The end of the model's own turn: what follows is a conversation that it made up."""
+"""Where the model's own turn ends: what follows is a conversation that it made up."""
 
 # How it works
 # ------------
