@@ -1,6 +1,6 @@
 """Parsers of servers over many answers: python benchmarks/outside.py [--json FILE]
 
-Which known faults of vLLM does `lab.diff` find again, what does a release change on recorded
+Which known faults of vLLM does `stream_diff` find again, what does a release change on recorded
 answers, and how long does a reader take? Readers that were not added are left out and said so; add
 them with `toolparse reader add vllm==0.33.0` and so on.
 
@@ -25,9 +25,8 @@ from typing import Any
 
 import toolparse_lab as tp
 from toolparse_lab.core.errors import UnwritableCall
-from toolparse_lab.experiments.stream_diff import StreamDiff
+from toolparse_lab.extensions.readers import StreamDiff, readers_added, stream_diff
 from toolparse_lab.formats.registry import protocol_of
-from toolparse_lab.parser.outside.packages import readers_added
 
 ROOT = Path(__file__).parent.parent
 ROWS = 150
@@ -133,7 +132,7 @@ class Bench:
         if not self.has(a, b):
             return None
         before = time.perf_counter()
-        diff: StreamDiff = self.lab.diff(a, b, source=run, chunks=chunks)
+        diff = stream_diff(a, b, run, chunks=chunks)
         figure = {
             "a": a, "b": b, "chunks": chunks, "answers": len(diff.frame),
             "seconds": round(time.perf_counter() - before, 1),

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         load_cases,
     )
     from .evals.readings.compare import Comparison, compare
-    from .evals.readings.readers import reader
     from .evals.reports.figures.report import report
     from .evals.scoring.reward import reward
     from .formats.json.mix import json_mix_protocol
@@ -82,7 +81,6 @@ _LATE = {
     "evals.cases.collection": "Cases",
     "evals.cases.loading": "example_cases example_conversations example_recording load_cases",
     "evals.readings.compare": "Comparison compare",
-    "evals.readings.readers": "reader",
     "evals.reports.figures.report": "report",
     "evals.scoring.reward": "reward",
     "formats.json.mix": "json_mix_protocol",
@@ -151,7 +149,6 @@ __all__ = [
     "parse",
     "protocol_for",
     "protocols",
-    "reader",
     "report",
     "reward",
     "rjson",

@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from .experiments.ablation import Ablation
     from .experiments.ablation.settings import AblationKeywords
     from .experiments.endpoint_check import Check
-    from .experiments.stream_diff import Chunks, StreamDiff
 
 Question: TypeAlias = str | Sequence[Mapping[str, Any]]
 """A text, or messages."""
@@ -529,21 +528,6 @@ class Lab:
             return reparse(answers, protocols, policies, **settings)
         return reparse(answers, protocols, policies, to=to, **settings)
 
-    @overload
-    def diff(
-        self,
-        a: Any,
-        b: Any,
-        *,
-        answers: Any = ...,
-        within: str | Sequence[str] | None = ...,
-        policy: Policy | None = ...,
-        cluster: str | None = ...,
-        source: None = ...,
-        chunks: None = ...,
-    ) -> ArmComparison: ...
-    @overload
-    def diff(self, a: Any, b: Any, *, source: Any, chunks: Chunks | None = ...) -> StreamDiff: ...
     def diff(
         self,
         a: Any,
@@ -553,9 +537,7 @@ class Lab:
         within: str | Sequence[str] | None = None,
         policy: Policy | None = None,
         cluster: str | None = None,
-        source: Any = None,
-        chunks: Chunks | None = None,
-    ) -> ArmComparison | StreamDiff:
+    ) -> ArmComparison:
         """Return the comparison of b with a, paired on cases, and the cases that flipped.
 
         Its frame names the parser and version of each side. `lab.diff(a, b).regression()` gives the
@@ -563,9 +545,7 @@ class Lab:
 
         Args:
             a, b: each a Run, a run id or a trials frame. Or a parser for the same recorded answers:
-                a protocol object, a function of the raw text (and the tools), a command as a list
-                of arguments, the name of a parser of another project such as "vllm==0.33.0:hermes",
-                or the reader that `reader` makes of one.
+                a protocol object, or a function of the raw text (and the tools).
             answers: a Run, a run id or a trials frame for two parsers, by default the latest run.
                 Strings are then protocols, and None is the protocol of each prompt. No model is
                 called.
@@ -574,11 +554,6 @@ class Lab:
             policy: by default `safe`, or the only one that a frame holds.
             cluster: a column such as conversation_id, whose groups, not cases, are then the unit of
                 intervals and p.
-            source: a Run, a run id or a trials frame, whose answers two parsers get whole and in
-                chunks, as in a server. The result is then a `StreamDiff`: a row per answer shows if
-                the two agree on the batch and on the stream.
-            chunks: with source, how an answer is cut: "recorded" (default; 4 characters each if no
-                chunks were recorded), "all", or a number of characters.
 
         Raises BadOptions if the two have nothing in common, and for anything that is not a reader.
 
@@ -590,18 +565,6 @@ class Lab:
         >>> diff.frame[["reader_a", "reader_b"]].values.tolist()
         [['hermes', '<lambda>']]
         """
-        if source is not None or chunks is not None:
-            from .experiments.stream_diff import stream_diff  # pandas is slow to import
-
-            others = {"answers": answers, "within": within, "policy": policy, "cluster": cluster}
-            passed = [name for name, value in others.items() if value is not None]
-            if source is None or passed:
-                raise BadOptions(
-                    "chunks= goes with source=, and neither with the other options",
-                    got=", ".join(passed) or "no source",
-                    expected='lab.diff(a, b, source=run, chunks="recorded")',
-                )
-            return stream_diff(self.open, a, b, source, "recorded" if chunks is None else chunks)
         from .experiments.reader_diff import diff_sides  # pandas is slow to import
 
         return diff_sides(

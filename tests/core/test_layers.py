@@ -32,8 +32,7 @@ ROOMS = {
     "views": ("core",),  # views know results, not where they came from
     "arguments": ("core",),
     "formats": ("core", "arguments"),
-    # Parsers of others enter as users do: an arrow that leaves with them.
-    "parser": ("core", "arguments", "formats", "entry"),
+    "parser": ("core", "arguments", "formats"),
     "entry": ("core", "arguments", "formats", "parser"),
     "__init__.py": _PARSING,
     "middleware": (*_PARSING, "runner", "views"),
@@ -63,23 +62,23 @@ THIRD_PARTY = {
     "multidict": ("extensions/serve",),
     "numpy": ("evals", "extensions/study", "experiments/ablation"),
     "opentelemetry": ("integrations/telemetry.py",),
-    "pandas": ("evals", "extensions/study", "experiments/ablation"),
+    "pandas": ("evals", "extensions/readers", "extensions/study", "experiments/ablation"),
     "polars": ("evals",),
     "pyarrow": ("evals",),
-    "pydantic_core": ("parser/outside/worker",),
+    "pydantic_core": ("extensions/readers/worker",),
     "pytest": ("integrations/testing",),
     "referencing": ("arguments/schema",),
     "regex": ("arguments/schema",),
     "rfc3987_syntax": ("arguments/schema",),
     "scipy": ("evals", "extensions/study", "experiments/ablation"),
-    "sglang": ("parser/outside/worker", "extensions/serve/sglang.py"),
+    "sglang": ("extensions/readers/worker", "extensions/serve/sglang.py"),
     "sqlalchemy": ("runner/store",),
     "tornado": ("notebook",),
     "tqdm": ("runner",),
     "traitlets": ("notebook",),
-    "transformers": ("parser/outside/worker",),
+    "transformers": ("extensions/readers/worker",),
     "vl_convert": ("evals/reports/pages",),
-    "vllm": ("extensions/serve/vllm.py", "parser/outside/worker"),
+    "vllm": ("extensions/readers/worker", "extensions/serve/vllm.py"),
     "xllamacpp": ("extensions/serve/local.py", "runner/local"),
     "yaml": ("formats/yaml",),
     "yarl": ("extensions/serve",),
@@ -102,7 +101,7 @@ BY_NAME = (
     "core/late.py",
     "extensions/serve/vllm.py",
     "formats/registry.py",
-    "parser/outside/worker/__main__.py",
+    "extensions/readers/worker/__main__.py",
 )
 # Package from elsewhere, or file of ours -> the rooms that may import it for its types alone.
 TYPING_ONLY = {"pandas": ("core",), "lab.py": ("experiments",)}
@@ -289,8 +288,6 @@ def strongly_connected(arrows: dict[str, set[str]]) -> list[list[str]]:
 
 def test_circles_stay_within_a_room_and_small() -> None:
     for group in files_in_circles(ROOT):
-        if "parser.outside.reader" in group:
-            continue  # it leaves the room
         rooms = {name.partition(".")[0] for name in group}
         assert len(rooms) == 1, f"files of several rooms import one another: {group}"
         assert len(group) <= 3, f"more than three files import one another: {group}"

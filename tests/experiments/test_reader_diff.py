@@ -1,9 +1,8 @@
-"""Readers of every kind in a diff: protocols, functions and commands over the same answers."""
+"""Readers of every kind in a diff: protocols, and functions over the same answers."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,6 @@ ROWS: list[dict[str, Any]] = [
     {"id": "broken", "output": BROKEN, "target": TARGET},
     {"id": "silent", "output": "No.", "target": []},
 ]
-SCRIPT = """
-import json, os, sys
-text = sys.stdin.read()
-assert json.load(open(os.environ["TOOLPARSE_TOOLS"]))[0]["name"] == "f"
-body = text.partition("<tool_call>")[2].partition("</tool_call>")[0]
-print(json.dumps([json.loads(body)] if body else []))
-"""
 
 
 @pytest.fixture
@@ -46,12 +38,6 @@ def run(lab: tp.Lab) -> Any:
 def strict_json(text: str) -> list[Any]:
     body = text.partition("<tool_call>")[2].partition("</tool_call>")[0]
     return [json.loads(body)] if body else []
-
-
-def command_of(tmp_path: Path, script: str) -> list[str]:
-    path = tmp_path / "parse.py"
-    path.write_text(script, "utf-8")
-    return [sys.executable, str(path)]
 
 
 def test_a_function_against_a_protocol(lab: tp.Lab, run: Any) -> None:
@@ -85,36 +71,6 @@ def test_a_frame_is_read_too(lab: tp.Lab, run: Any) -> None:
     assert diff.frame["difference"].iloc[0] == pytest.approx(-1 / 3)
     again = lab.reparse(run, [reader(strict_json, version="7")], engine="serial", progress=False)
     assert again["parse_version"].tolist() == ["7"] * 3
-
-
-def test_a_command_gives_what_its_function_gives(lab: tp.Lab, run: Any, tmp_path: Path) -> None:
-    command = command_of(tmp_path, SCRIPT)
-    diff = lab.diff(strict_json, command, answers=run)
-    row = diff.frame.iloc[0]
-    assert row["difference"] == 0
-    assert row["reader_b"] == "parse.py"
-    assert len(row["version_b"]) == 8
-    frame = run.frame(protocol=reader(command, name="mine", version="2"))
-    assert set(frame["parse_protocol"]) == {"mine"}
-    assert set(frame["parse_version"]) == {"2"}
-
-
-@pytest.mark.parametrize(
-    ("script", "message"),
-    [
-        ("import time; time.sleep(60)", "no answer within"),
-        ("import sys; sys.exit('broken pipe organ')", "broken pipe organ"),
-        ("print('no json')", "JSONDecodeError"),
-        ("print('7')", "no list of calls"),
-    ],
-)
-def test_what_goes_wrong_with_a_command_is_that_answer_s(
-    script: str, message: str, tmp_path: Path
-) -> None:
-    chosen = reader(command_of(tmp_path, script), timeout=1.5)
-    result = tp.parse(RIGHT, chosen, TOOLS)
-    assert [p.code for p in result.problems] == ["parser.failed"]
-    assert message in result.problems[0].message
 
 
 def test_a_reader_that_fails_is_no_abstention(lab: tp.Lab, run: Any) -> None:
@@ -156,25 +112,7 @@ def test_names_protocols_and_what_is_none(lab: tp.Lab, run: Any) -> None:
             reader(bad)
     with pytest.raises(UnknownProtocol):
         reader("no such protocol")
-    with pytest.raises(BadOptions, match="seconds"):
-        reader(["cat"], timeout=0)
     with pytest.raises(BadOptions, match="two sides"):
         lab.diff(None, run)
     with pytest.raises(BadOptions, match="those of a run"):
         lab.diff("hermes", strict_json, answers=5)
-
-
-@pytest.mark.parametrize("as_frame", [False, True])
-def test_a_provider_s_own_calls_have_no_text_to_read(lab: tp.Lab, as_frame: bool) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    messages: list[Any] = [
-        {"content": None, "tool_calls": [call]}, {"content": BROKEN}, {"content": "No."}
-    ]  # fmt: skip
-    rows = [
-        {"custom_id": str(n), "response": {"body": {"choices": [{"message": message}]}}}
-        for n, message in enumerate(messages)
-    ]
-    run = lab.ingest(rows, tools=TOOLS, progress=False)
-    diff = lab.diff("hermes", strict_json, source=run.frame() if as_frame else run)
-    assert (list(diff.frame["raw"]), diff.left_out) == ([BROKEN, "No."], 1)
-    assert "1 left out: the provider's calls, without their text" in str(diff)

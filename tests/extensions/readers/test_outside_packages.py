@@ -24,7 +24,7 @@ import toolparse_lab as tp
 from tests.outside_tree import NEW, OLD
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, SetupError, UnknownName
-from toolparse_lab.parser.outside import packages
+from toolparse_lab.extensions.readers import packages, reader
 
 
 def sdist(version: str, files: dict[str, str]) -> bytes:
@@ -135,7 +135,7 @@ def test_add_use_list_and_remove(index: str, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("out.py"))
 
     tools = [{"name": "f", "parameters": {"type": "object"}}]
-    assert tp.parse("[f {}]", "vllm==1.0:brackets", tools).calls[0].name == "f"
+    assert tp.parse("[f {}]", reader("vllm==1.0:brackets"), tools).calls[0].name == "f"
     # The smaller of two files.
     assert packages.add_reader("vllm==2.0").file == "vllm-2.0-py3-none-any.whl"
     assert list(map(str, packages.readers_added())) == ["vllm==1.0", "vllm==2.0"]

@@ -1,5 +1,5 @@
 """Readers by name, on small trees with the module names of vLLM: the process, its stand-ins, its
-limits, and what `lab.diff` says of two of them.
+limits, and what differs between two of them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import toolparse_lab as tp
 from tests.outside_tree import NEW, OLD, add_by_hand
 from toolparse_lab.core.errors import BadOptions, SetupError, ToolparseError, UnknownName
 from toolparse_lab.entry.foreign.protocol import ForeignProtocol
-from toolparse_lab.parser.outside import process, reader
-from toolparse_lab.parser.outside.worker.standins import StandInTokenizer
+from toolparse_lab.extensions.readers import process, reader, released, stream_diff
+from toolparse_lab.extensions.readers.worker.standins import StandInTokenizer
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 RAW = 'Hi [f {"a": 1}]'
@@ -44,14 +44,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOOLPARSE_CACHE", str(folder))
         # The trees need no package, so that this interpreter will do.
-        patch.setattr(reader, "python_of_readers", lambda: sys.executable)
+        patch.setattr(released, "python_of_readers", lambda: sys.executable)
         yield folder
     for parser in process._parsers.values():
         parser.close()
 
 
 def read_by(name: str, **options: Any) -> ForeignProtocol:
-    chosen = tp.reader(name, **options)
+    chosen = reader(name, **options)
     assert isinstance(chosen, ForeignProtocol)
     return chosen
 
@@ -72,7 +72,7 @@ def test_a_reader_has_name_version_parse_and_stream(cache: Path, name: str) -> N
     for result in (one.parse(RAW, TOOLS), one.stream([RAW[:3], RAW[3:6], RAW[6:], "\n"], TOOLS)):
         assert calls_of(result) == [("f", {"a": 1})]
         assert result.text.strip() == "Hi"
-    assert calls_of(tp.parse(RAW, name, TOOLS)) == [("f", {"a": 1})]
+    assert calls_of(tp.parse(RAW, one, TOOLS)) == [("f", {"a": 1})]
 
 
 def test_a_name_without_a_version_is_the_newest(cache: Path) -> None:
@@ -157,33 +157,32 @@ def test_a_child_after_a_fork_starts_its_own(cache: Path) -> None:
 def test_what_was_not_added_says_how(
     cache: Path, name: str, kind: type[ToolparseError], words: str
 ) -> None:
-    for use in (tp.reader, lambda x: tp.parse("x", x), lambda x: tp.compare("x", also=[x])):
-        with pytest.raises(kind) as error:
-            use(name)
-        assert words in str(error.value)
+    with pytest.raises(kind) as error:
+        reader(name)
+    assert words in str(error.value)
 
 
 def test_an_interpreter_without_the_package(cache: Path, tmp_path: Path) -> None:
     for python in (sys.executable, tmp_path / "none"):
         with pytest.raises(SetupError, match="not installed for this interpreter"):
-            tp.reader("vllm==1.0:brackets", python=python)
+            reader("vllm==1.0:brackets", python=python)
 
 
 def test_an_interpreter_with_the_package(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = str(cache / "readers" / "vllm-2.0")
-    monkeypatch.setattr(reader, "installed_version", lambda python, package: ("2.0", tree))
+    monkeypatch.setattr(released, "installed_version", lambda python, package: ("2.0", tree))
     one = read_by("vllm:brackets", python=sys.executable)
     assert calls_of(one.parse(RAW, TOOLS)) == [("f", {"a": 1})]
     with pytest.raises(SetupError, match="another version"):
-        tp.reader("vllm==1.0:brackets", python=sys.executable)
+        reader("vllm==1.0:brackets", python=sys.executable)
 
 
 def test_a_program_that_speaks_the_lines(tmp_path: Path) -> None:
     script = tmp_path / "echo.py"
     script.write_text(ECHO, "utf-8")
-    one = tp.reader(command=[sys.executable, script], name="mine", version="3")
+    one = reader(command=[sys.executable, script], name="mine", version="3")
     assert isinstance(one, ForeignProtocol)
     assert (one.name, one.version) == ("mine", "3")
     assert calls_of(one.parse("f four", TOOLS)) == [("f", {"a": 6})]
@@ -207,7 +206,7 @@ def test_a_program_that_does_not(script: str, why: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(process, "START_SECONDS", 1.0)
     if "input()[:8]" in script:
         script = "import json; print(json.dumps({'id': json.loads(input())['id']}))"
-    one = tp.reader(command=[sys.executable, "-c", script], timeout=1)
+    one = reader(command=[sys.executable, "-c", script], timeout=1)
     assert why in failure(one.parse("x"))  # type: ignore[union-attr]
     assert isinstance(one, ForeignProtocol)
     one.subject.close()
@@ -223,17 +222,17 @@ def test_options_that_do_not_go_together(cache: Path) -> None:
     )
     for options in wrong:
         with pytest.raises(BadOptions):
-            tp.reader(**options)
+            reader(**options)
     with pytest.raises(SetupError, match="cannot be started"):
-        tp.parse("x", tp.reader(command=["/no/such/program"]))
+        tp.parse("x", reader(command=["/no/such/program"]))
 
 
 def test_readers_beside_ours(cache: Path) -> None:
     text = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
-    compared = tp.compare(text + RAW, TOOLS, ["hermes"], also=[OLD_NAME, NEW_NAME])
+    compared = tp.compare(text + RAW, TOOLS, ["hermes"], also=[reader(OLD_NAME), reader(NEW_NAME)])
     assert [r.name for r in compared.readings] == ["hermes", OLD_NAME, NEW_NAME]
     assert {r.agrees for r in compared.readings} == {"A"}
-    failed = tp.compare("RAISE", TOOLS, ["hermes"], also={"mine": NEW_NAME})["mine"]
+    failed = tp.compare("RAISE", TOOLS, ["hermes"], also={"mine": reader(NEW_NAME)})["mine"]
     assert "no such luck" in str(failed.failure)
 
 
@@ -254,7 +253,7 @@ def test_a_diff_says_batch_and_stream_apart(cache: Path, tmp_path: Path) -> None
     ]
     with tp.Lab(tmp_path / "runs.db") as lab:
         run = lab.ingest(rows, tools=TOOLS, protocol="hermes")
-        diff = lab.diff(OLD_NAME, NEW_NAME, source=run)
+        diff = stream_diff(OLD_NAME, NEW_NAME, run)
         frame: Any = diff.frame.set_index("case_id")
         assert frame["batch"].to_dict() == {
             "call": "same", "none": "same", "raises": "reader_error", "recorded": "same",
@@ -273,25 +272,23 @@ def test_a_diff_says_batch_and_stream_apart(cache: Path, tmp_path: Path) -> None
         assert "<table" in diff._repr_html_()
         assert len(diff.changed) == 3
 
-        whole = lab.diff(OLD_NAME, NEW_NAME, source=run.run_id, chunks="all").frame
+        whole = stream_diff(OLD_NAME, NEW_NAME, run, chunks="all").frame
         assert set(whole["chunking"]) == {"all"}
         assert whole["stream_differs_b"].sum() == 2
         # Ours, and a function, which has no stream; a frame has no chunks.
-        ours = lab.diff("hermes", lambda text: [], source=run.frame(), chunks=7)
+        ours = stream_diff("hermes", lambda text: [], run.frame(), chunks=7)
         assert set(ours.frame["chunking"]) == {"7 characters"}
         assert set(ours.frame["stream"]) == {"no stream"}
-        assert lab.diff("hermes", "hermes", source=run).count("stream", "same") == 4
-        # The other diff takes names, too.
-        flips = lab.diff(OLD_NAME, "hermes", answers=run)
+        assert stream_diff("hermes", "hermes", run).count("stream", "same") == 4
+        # The lab's diff takes them, too.
+        flips = lab.diff(reader(OLD_NAME), "hermes", answers=run)
         assert flips.frame["version_a"].tolist() == ["1.0"]
         bad: Any
         for bad in (0, True, "some", -4):
             with pytest.raises(BadOptions, match="chunks"):
-                lab.diff("hermes", "hermes", source=run, chunks=bad)
-        with pytest.raises(BadOptions, match="source="):
-            lab.diff("hermes", "hermes", chunks=4)  # type: ignore[call-overload]
+                stream_diff("hermes", "hermes", run, chunks=bad)
         with pytest.raises(BadOptions, match="recorded answers"):
-            lab.diff("hermes", "hermes", source=[RAW])
+            stream_diff("hermes", "hermes", [RAW])
 
 
 @given(st.lists(st.text("[]<call>ab", max_size=9)))

@@ -33,7 +33,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "training",
             "show the tokens of an answer",
         ),
-        "reader": ("readers", "fetch the parsers of a release of vLLM, SGLang or transformers"),
     },
     "ask models and compare": {
         "run": ("asking", "ask models, and report how well they call tools"),

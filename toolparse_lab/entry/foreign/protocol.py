@@ -22,7 +22,6 @@ from ...formats.base import FAILURE, Protocol, Signs
 from ...formats.prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ...formats.prompt.wording import GENERIC, Wordings
 from ...formats.registry import protocol_of
-from ...parser.outside import is_outside_name
 
 METHODS: Final = (
     "format_tools", "format_tool_call", "format_tool_response", "parse_generated_text",
@@ -209,13 +208,9 @@ def adapt(x: Any) -> Protocol | ForeignProtocol | None:
 
     Raises UnknownProtocol for a factory that fails.
 
-    x: a protocol of ours, an object or mapping with their methods, a function or class that
-    makes one when it is called without arguments, or the name of a reader of another project.
+    x: a protocol of ours, an object or mapping with their methods, or a function or class that
+    makes one when it is called without arguments.
     """
-    if is_outside_name(x):
-        from ...parser.outside.reader import outside_reader  # it imports this module
-
-        return outside_reader(x)
     if isinstance(x, (Protocol, ForeignProtocol)):
         return x
     if _is_one(x) and not isinstance(x, type):
@@ -399,7 +394,7 @@ def any_protocol(x: Any) -> AnyProtocol:
 
     Raises UnknownProtocol.
     """
-    if isinstance(x, str) and not is_outside_name(x):
+    if isinstance(x, str):
         return AUTO if x == "auto" else protocol_of(x)
     return adapt(x) or protocol_of(x)
 

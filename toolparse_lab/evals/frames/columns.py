@@ -232,28 +232,6 @@ checks
   endpoint_kind string chat_text, native_tools or raw_completion.
   sent_json string The body as sent, without messages and tools that were sent as asked for.
   completion_key string Key of the recorded completion.
-streams
-  run_id category The run this row belongs to.
-  case_id string The case that was asked.
-  trial Int64 The repetition, from 0.
-  model category The alias of the model.
-  arm category The arm of the experiment.
-  chunking category How the answer was cut: recorded, all, or a number of characters.
-  batch category The whole text, read by b instead of a: same, changed, mended, broken or
-      reader_error.
-  batch_what category What is different: calls, content, or both.
-  stream category The chunks, read by b instead of a; no stream where a reader takes none.
-  stream_what category What is different: calls, content, or both.
-  stream_evidence category found in recorded chunks, possible where the cuts are ours.
-  stream_differs_a boolean Reader a gives other calls for the chunks than for the whole text.
-  stream_differs_b boolean Reader b does.
-  batch_a string What reader a gives for the whole text, {content, calls}.
-  stream_a string What it gives for the chunks.
-  error_a string Why it gives nothing.
-  batch_b string What reader b gives for the whole text.
-  stream_b string What it gives for the chunks.
-  error_b string Why it gives nothing.
-  raw string The answer as recorded.
 """
 
 
@@ -278,7 +256,7 @@ COLUMNS = tuple(column for columns in _FRAMES.values() for column in columns)
 def columns_of(frame: str) -> tuple[Column, ...]:
     """Return the declared columns of one kind of frame, in order. () for a kind there is not.
 
-    frame: runs, trials, calls, arguments, events, chunks, readings, checks or streams.
+    frame: runs, trials, calls, arguments, events, chunks, readings or checks.
 
     >>> [column.name for column in columns_of("chunks")][:3]
     ['completion_key', 'trial_id', 'case_id']

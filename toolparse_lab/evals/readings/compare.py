@@ -202,9 +202,9 @@ def compare(
     Args:
         raw, tools, options: as for `parse`.
         protocols: ids or protocol objects. All there are, and `auto`, by default.
-        also: other parsers, in a list or by name. Each is anything that `tp.reader` takes, such as
-            "vllm==0.33.0:hermes", or a function from the text to calls (`readers.outside_calls`).
-            If one raises, its row has the error in `failure`.
+        also: other parsers, in a list or by name: each a protocol object, or a function from the
+            text to calls (`readers.outside_calls`). If one raises, its row has the error in
+            `failure`.
 
     Raises the errors of `parse`, and BadOptions for a name that comes twice.
 
@@ -274,7 +274,7 @@ def _named_parsers(also: Any) -> dict[str, Any]:
             "also holds parsers",
             got=also,
             expected="a list of readers, or a mapping of name to reader",
-            hint='pass also=["vllm==0.33.0:hermes"] or also={"mine": parse_it}',
+            hint='pass also=[parse_it] or also={"mine": parse_it}',
         )
     return {
         name: parser if callable(parser) else reader(parser) for name, parser in parsers.items()

@@ -1,25 +1,19 @@
 """Readers: whatever turns the text of an answer into calls, with the one interface of protocols.
 
-How it works. A plain function and a command become protocol objects with the one method that
-reading needs. From there on they go the way of every foreign protocol: their calls are placed in
-the text, coerced by the policy, validated and scored. An error of theirs is a problem of that one
-answer. Whoever wants to judge exactly the calls that a reader gave compares under the policy
-"none".
+How it works. A plain function becomes a protocol object with the one method that reading needs.
+From there on it goes the way of every foreign protocol: its calls are placed in the text, coerced
+by the policy, validated and scored. An error of its own is a problem of that one answer.
+Whoever wants to judge exactly the calls that a reader gave compares under the policy "none".
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-import os
-import signal
-import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from ...core import VERSION
@@ -27,16 +21,7 @@ from ...core.errors import BadOptions, UnreadableInput
 from ...core.values import read_strict, write_canonical
 from ...entry.foreign.protocol import AnyProtocol, ForeignProtocol, any_protocol
 from ...formats.registry import is_shipped
-from ...parser.outside import is_outside_name
-from ...parser.outside.process import SECONDS
-from ...parser.outside.reader import command_reader, outside_reader
 
-TIMEOUT = 10.0
-"""Seconds that a command may take for one text, unless the caller says otherwise."""
-TOOLS_FILE = "TOOLPARSE_TOOLS"
-"""The environment variable that names the file of the tools' JSON, for commands."""
-_LONGEST = 16_000_000  # characters of a command's output
-_LONGEST_COMPLAINT = 300
 _OURS = ("auto", "native")
 # The first of these that a call has is its name, or its arguments.
 _NAMES = ("name", "toolName", "tool_name")
@@ -50,110 +35,51 @@ _SHAPE = (
 )
 
 
-def reader(
-    x: Any = None,
-    *,
-    name: str = "",
-    version: str = "",
-    timeout: float | None = None,
-    python: str | os.PathLike[str] = "",
-    command: Sequence[str | os.PathLike[str]] | None = None,
-    template: Any = None,
-    plugin: str = "",
-) -> AnyProtocol:
+def reader(x: Any, *, name: str = "", version: str = "") -> AnyProtocol:
     """Return a reader: a parser for recorded answers.
 
     Args:
-        x: a protocol's id or object. A function of the raw text, or of the text and the tools, that
-            returns calls in any of the usual shapes (`outside_calls`). Or a command as a
-            list of arguments, which gets the text on its standard input as UTF-8, finds the tools
-            in the file that `TOOLPARSE_TOOLS` names, and writes the calls to its standard output as
-            JSON. No shell is involved. Or the name of a parser of vLLM, SGLang or transformers
-            that `toolparse reader add` has fetched, such as "vllm==0.33.0:hermes".
+        x: a protocol's id or object, or a function of the raw text, or of the text and the tools,
+            that returns calls in any of the usual shapes (`outside_calls`).
         name, version: its name in frames and diffs. By default a function's own name and the
-            version of its package, or a digest of its code, and a command's program and a digest of
-            that file.
-        timeout: seconds per text, by default 10 for a command and 2 for a process that stays.
-        python: for such a name, the interpreter in which the package is installed.
-        command: a program that is started once and answers one JSON line a text, in place of x:
-            `{"id", "raw", "tools", "chunks"?}` in, `{"id", "batch": {"content", "calls": [{"name",
-            "arguments"}]}, "stream", "error"}` out, arguments as text.
-        template: a response template, for a parser that reads with one.
-        plugin: a module that registers more of a server's parsers, such as
-            "toolparse_lab.extensions.serve.vllm".
+            version of its package, or a digest of its code.
 
-    Raises BadOptions for anything that is none of these, UnknownProtocol, UnknownName for a parser
-    that the package does not have, and SetupError for a package that was not added.
+    Raises BadOptions for anything that is none of these, and UnknownProtocol.
 
     >>> import toolparse_lab as tp
     >>> mine = reader(lambda text: [{"name": text, "arguments": {}}], name="mine", version="2")
     >>> tp.parse("f", mine, [{"name": "f"}]).calls[0].name
     'f'
     """
-    if timeout is not None and (
-        isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0
-    ):
-        raise BadOptions("timeout is a number of seconds", got=timeout, expected="above 0")
-    if command is not None:
-        if x is not None or not _is_command(command):
-            raise BadOptions(
-                "command= is a program with its arguments, and comes alone",
-                got=x if x is not None else command,
-                expected='such as command=["node", "parser.js"]',
-            )
-        words = [os.fspath(word) for word in command]
-        return command_reader(words, name=name, version=version, seconds=timeout or SECONDS)
-    if is_outside_name(x):
-        outside = outside_reader(
-            x,
-            python=os.fspath(python),
-            template=template,
-            plugin=plugin,
-            seconds=timeout or SECONDS,
-        )
-        return replace(outside, id=name or outside.id, version=version or outside.version)
-    if python or plugin or template is not None:
-        raise BadOptions(
-            "python=, plugin= and template= are for parsers of servers",
-            got=x,
-            expected="a name such as vllm==0.33.0:hermes",
-        )
-    subject: FunctionReader | CommandReader | None = None
     is_function = callable(x) and not isinstance(x, type) and _takes_text(x)
-    if _is_command(x):
-        subject = CommandReader(tuple(map(os.fspath, x)), float(timeout or TIMEOUT))
-    elif is_function and not hasattr(x, "parse_generated_text"):
-        subject = FunctionReader(x)
-    elif x is None or is_function or isinstance(x, (list, tuple)):
+    if is_function and not hasattr(x, "parse_generated_text"):
+        function = FunctionReader(x)
+        own_name, own_version = function.identity()
+        return foreign_reader(function, name or own_name, version or own_version)
+    if x is None or is_function or isinstance(x, (list, tuple)):
         raise BadOptions(
-            "this is no reader",
-            got=x,
-            expected="a protocol, a function of the text, or a command as a list of arguments",
+            "this is no reader", got=x, expected="a protocol, or a function of the text"
         )
-    if subject is None:
-        chosen = any_protocol(x)
-        if isinstance(chosen, ForeignProtocol) and (name or version):
-            chosen = replace(chosen, id=name or chosen.id, version=version or chosen.version)
-        return chosen
-    own_name, own_version = subject.identity()
-    return ForeignProtocol(
-        name or own_name, subject, title="a reader of one's own", version=version or own_version
-    )
+    chosen = any_protocol(x)
+    if isinstance(chosen, ForeignProtocol) and (name or version):
+        chosen = replace(chosen, id=name or chosen.id, version=version or chosen.version)
+    return chosen
+
+
+def foreign_reader(subject: Any, name: str, version: str) -> ForeignProtocol:
+    """Return the protocol object of a reader with the method `parse_generated_text`."""
+    return ForeignProtocol(name, subject, title="a reader of one's own", version=version)
 
 
 def version_of(protocol: Any) -> str | None:
     """Return the version of the reader of an answer, an object or its id, or None."""
-    if is_outside_name(protocol):
-        return str(protocol).partition(":")[0].partition("==")[2] or None
+    # The id of a released parser may say its version: vllm==0.33.0:hermes.
+    if isinstance(protocol, str) and (stated := protocol.partition(":")[0].partition("==")[2]):
+        return stated
     if isinstance(protocol, ForeignProtocol):
         return protocol.version or None
     protocol_id = protocol if isinstance(protocol, str) else getattr(protocol, "id", "")
     return VERSION if protocol_id in _OURS or is_shipped(protocol_id) else None
-
-
-def _is_command(x: Any) -> bool:
-    is_list = isinstance(x, (list, tuple)) and bool(x)
-    return is_list and all(isinstance(word, (str, os.PathLike)) for word in x)
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
@@ -203,68 +129,11 @@ class FunctionReader:
             and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
             for p in second
         )
-        return _parts(self.function(text, tools) if takes_tools else self.function(text), text)
+        return parts_of(self.function(text, tools) if takes_tools else self.function(text), text)
 
 
-@dataclass(frozen=True, eq=False)
-class CommandReader:
-    """A command from the text on its standard input to JSON on its output, as a protocol object.
-
-    One process a text: it cannot take anything along from one answer to the next.
-    """
-
-    command: tuple[str, ...]
-    timeout: float = TIMEOUT
-
-    def identity(self) -> tuple[str, str]:
-        """Return the name of the program or its script, and a digest of that file."""
-        files = [Path(word) for word in self.command if Path(word).is_file()]
-        # Behind `python` or `node` it is the script that changes.
-        program = files[-1] if files else Path(self.command[0])
-        digest = hashlib.sha256(program.read_bytes()).hexdigest()[:8] if files else ""
-        return program.name, digest
-
-    def parse_generated_text(self, text: str, tools: Any, options: Any) -> list[Any]:
-        """Return the calls as parts. Raises TimeoutError, OSError if it cannot be started, and
-        ValueError for an exit status above 0 and for output that is not JSON.
-        """
-        with tempfile.TemporaryDirectory(prefix="toolparse") as folder:
-            file = Path(folder, "tools.json")
-            file.write_text(write_canonical(tools), "utf-8")
-            output = self._run(text, {**os.environ, TOOLS_FILE: str(file)})
-        return _parts(read_strict(output) if output.strip() else None, text)
-
-    def _run(self, text: str, environment: Mapping[str, str]) -> str:
-        # A session of its own, so that children it started end with it.
-        process = subprocess.Popen(  # noqa: S603 - the caller's own command, without a shell
-            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=environment, start_new_session=True,
-        )  # fmt: skip
-        try:
-            # Lone surrogates have no UTF-8: the command sees a question mark.
-            output, errors = process.communicate(text.encode("utf-8", "replace"), self.timeout)
-        except subprocess.TimeoutExpired:
-            raise TimeoutError(f"no answer within {self.timeout:g} s") from None
-        finally:
-            if process.poll() is None:
-                if hasattr(os, "killpg"):
-                    os.killpg(process.pid, signal.SIGKILL)
-                else:
-                    process.kill()
-                process.wait()
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                if pipe is not None:
-                    pipe.close()
-        if process.returncode:
-            complaint = errors.decode("utf-8", "replace").strip()[-_LONGEST_COMPLAINT:]
-            raise ValueError(f"exit status {process.returncode}: {complaint}")
-        if len(output) > _LONGEST:
-            raise ValueError(f"more than {_LONGEST} bytes of output")
-        return output.decode("utf-8")
-
-
-def _parts(returned: Any, text: str) -> list[Any]:
-    # Without a call all of it is text.
+def parts_of(returned: Any, text: str) -> list[Any]:
+    """Return what a parser returned as parts. Without a call all of it is text."""
     try:
         calls = outside_calls(returned)
     except UnreadableInput as e:

@@ -9,25 +9,25 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ..core.errors import BadOptions
-from ..core.toolspec import ToolSpec, tool_specs
-from ..core.types import ParseOptions, ParseResult
-from ..core.values import read_strict, same
-from ..entry.foreign.protocol import AnyProtocol, ForeignProtocol, tools_for_them
-from ..entry.parse import Reader
-from ..evals.engines import is_count
-from ..evals.readings.readers import reader
-from ..evals.scoring.match import match_calls
-from ..parser.outside.process import OutsideAnswer, OutsideParser
-from .run import Run
+from ...core.errors import BadOptions
+from ...core.toolspec import ToolSpec, tool_specs
+from ...core.types import ParseOptions, ParseResult
+from ...core.values import read_strict, same
+from ...entry.foreign.protocol import AnyProtocol, ForeignProtocol, tools_for_them
+from ...entry.parse import Reader
+from ...evals.engines import is_count
+from ...evals.scoring.match import match_calls
+from ...experiments.run import Run
+from .process import OutsideAnswer, OutsideParser
+from .released import reader
 
 if TYPE_CHECKING:
-    from ..evals.frames.recorded import Frame
+    from ...evals.frames.recorded import Frame
 
 Chunks: TypeAlias = int | Literal["recorded", "all"]
 """How an answer is cut: as it was recorded, as one, or into so many characters."""
@@ -39,6 +39,18 @@ _VERDICTS = ("same", "changed", "mended", "broken", "reader_error", "no stream")
 
 
 _PLACE = ("run_id", "case_id", "trial", "model", "arm")
+COLUMNS = {
+    "run_id": "category",
+    "case_id": "string",
+    "trial": "Int64",
+    **dict.fromkeys(("model", "arm", "chunking"), "category"),
+    **dict.fromkeys(("batch", "batch_what", "stream", "stream_what"), "category"),
+    "stream_evidence": "category",
+    **dict.fromkeys(("stream_differs_a", "stream_differs_b"), "boolean"),
+    **dict.fromkeys(("batch_a", "stream_a", "error_a", "batch_b", "stream_b", "error_b"), "string"),
+    "raw": "string",
+}
+"""Column of `StreamDiff.frame` -> its dtype; docs/extensions/readers.md says what each holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +69,7 @@ class StreamDiff:
 
     Attributes:
         a, b: the names of the readers, with their versions.
-        frame: one row per answer, with the columns of the frame `streams`.
+        frame: one row per answer, with the `COLUMNS`.
         left_out: how many answers are not in it, because the provider took the calls out of their
             texts and these are recorded nowhere.
 
@@ -116,15 +128,20 @@ class StreamDiff:
         return f"<pre>{html.escape(str(self))}</pre>{table}"
 
 
-def stream_diff(
-    open_run: Callable[[str], Run], a: Any, b: Any, source: Any, chunks: Chunks = "recorded"
-) -> StreamDiff:
-    """Return what changes from reader a to reader b over the answers of `source`.
+def stream_diff(a: Any, b: Any, source: Any, *, chunks: Chunks = "recorded") -> StreamDiff:
+    """Return what changes from reader a to reader b over recorded answers, whole and in chunks.
 
-    See `Lab.diff`. source: a run, its id, or a trials frame, which has no chunks. Raises BadOptions
-    for chunks that are none of the forms, and the errors of `reader`.
+    Args:
+        a, b: each whatever `reader` takes.
+        source: a Run, or a trials frame, which has no chunks.
+        chunks: how an answer is cut: "recorded" (4 characters each if no chunks were recorded),
+            "all", or a number of characters.
+
+    Raises BadOptions for chunks that are none of the forms, and the errors of `reader`.
     """
-    from ..evals.frames.dtypes import build_frame  # pandas is slow to import
+    import pandas as pd  # slow to import
+
+    from ...evals.frames.dtypes import missing, typed
 
     if not is_count(chunks) and chunks not in ("recorded", "all"):
         raise BadOptions(
@@ -135,7 +152,7 @@ def stream_diff(
     sides = [_Side(reader(x)) for x in (a, b)]
     columns: dict[str, list[Any]] = {}
     left_out = 0
-    for row in _rows(open_run(source) if isinstance(source, str) else source):
+    for row in _rows(source):
         if row is None:
             left_out += 1
             continue
@@ -143,10 +160,11 @@ def stream_diff(
         read = [side.read(row, pieces) for side in sides]
         for name, value in _compared(row, chunking, *read).items():
             columns.setdefault(name, []).append(value)
-    length = len(columns.get("case_id", ()))
-    return StreamDiff(
-        sides[0].name, sides[1].name, build_frame("streams", columns, length), left_out
-    )
+    series = {
+        name: typed(columns[name], dtype) if columns else missing(dtype, 0)
+        for name, dtype in COLUMNS.items()
+    }
+    return StreamDiff(sides[0].name, sides[1].name, pd.DataFrame(series), left_out)
 
 
 def _rows(source: Any) -> Iterator[_Row | None]:
@@ -174,7 +192,7 @@ def _rows(source: Any) -> Iterator[_Row | None]:
         raise BadOptions(
             "source holds recorded answers",
             got=type(source).__name__,
-            expected="a run, a run's id or a trials frame",
+            expected="a run or a trials frame",
         )
     once = source.drop_duplicates([name for name in _PLACE if name in source])
     for cells in once[once["raw"].notna()].to_dict("records"):

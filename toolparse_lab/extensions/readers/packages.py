@@ -146,7 +146,7 @@ def spec_of(text: str) -> tuple[Package, str]:
             "no parsers of this package can be read",
             got=name,
             expected=", ".join(PACKAGES),
-            hint=near(name, PACKAGES) or "any other parser: tp.reader(command=[…])",
+            hint=near(name, PACKAGES) or "any other parser: reader(command=[…])",
             code="unknown-reader",
         )
     return PACKAGES[name], version.strip()

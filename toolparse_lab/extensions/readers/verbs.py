@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from ...cli.console import put, say
+from ...cli.options import JSON, Option, verb
 from ...core.errors import BadOptions
-from ...parser.outside.packages import add_reader, readers_added, remove_reader
-from ..console import put, say
-from ..options import JSON, Option, verb
+from .packages import add_reader, readers_added, remove_reader
 
 
 @verb(

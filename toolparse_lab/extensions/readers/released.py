@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.errors import BadOptions, SetupError, UnknownName, near
-from ...entry.foreign.protocol import ForeignProtocol
-from . import PREFIXES
+from ...entry.foreign.protocol import AnyProtocol, ForeignProtocol
+from ...evals.readings.readers import foreign_reader
+from ...evals.readings.readers import reader as plain_reader
+from .command import TIMEOUT, CommandReader
+from .names import PREFIXES, is_outside_name
 from .packages import PACKAGES, installed_version, python_of_readers, reader_added
 from .process import SECONDS, Launch, outside_parser, worker_command
 
@@ -21,6 +25,81 @@ _NAME = re.compile(
 _FORM = "PACKAGE==VERSION:PARSER, such as vllm==0.33.0:hermes or sglang==0.5.23:qwen25"
 OF_THE_TEMPLATE = "response_template"
 """The one parser of transformers."""
+
+
+def reader(
+    x: Any = None,
+    *,
+    name: str = "",
+    version: str = "",
+    timeout: float | None = None,
+    python: str | os.PathLike[str] = "",
+    command: Sequence[str | os.PathLike[str]] | None = None,
+    template: Any = None,
+    plugin: str = "",
+) -> AnyProtocol:
+    """Return a reader: a parser for recorded answers, to be passed where a protocol is.
+
+    Args:
+        x: the name of a parser of vLLM, SGLang or transformers that `toolparse reader add` has
+            fetched, such as "vllm==0.33.0:hermes". Or a command as a list of arguments, which gets
+            the text on its standard input as UTF-8, finds the tools in the file that
+            `TOOLPARSE_TOOLS` names, and writes the calls to its standard output as JSON; no shell
+            is involved. Or a protocol, or a function of the raw text (and the tools) that returns
+            calls.
+        name, version: its name in frames and diffs. By default a command's program and a digest of
+            that file, and a function's own name and the version of its package.
+        timeout: seconds per text, by default 10 for a command and 2 for a process that stays.
+        python: for a name, the interpreter in which the package is installed.
+        command: a program that is started once and answers one JSON line a text, in place of x:
+            `{"id", "raw", "tools", "chunks"?}` in, `{"id", "batch": {"content", "calls": [{"name",
+            "arguments"}]}, "stream", "error"}` out, arguments as text.
+        template: a response template, for a parser that reads with one, or a function of the text
+            and the tools that returns one.
+        plugin: a module that registers more of a server's parsers, such as
+            "toolparse_lab.extensions.serve.vllm".
+
+    Raises BadOptions for anything that is none of these, UnknownProtocol, UnknownName for a parser
+    that the package does not have, and SetupError for a package that was not added.
+    """
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0
+    ):
+        raise BadOptions("timeout is a number of seconds", got=timeout, expected="above 0")
+    if command is not None:
+        if x is not None or not _is_command(command):
+            raise BadOptions(
+                "command= is a program with its arguments, and comes alone",
+                got=x if x is not None else command,
+                expected='such as command=["node", "parser.js"]',
+            )
+        words = [os.fspath(word) for word in command]
+        return command_reader(words, name=name, version=version, seconds=timeout or SECONDS)
+    if is_outside_name(x):
+        outside = outside_reader(
+            x,
+            python=os.fspath(python),
+            template=template,
+            plugin=plugin,
+            seconds=timeout or SECONDS,
+        )
+        return replace(outside, id=name or outside.id, version=version or outside.version)
+    if python or plugin or template is not None:
+        raise BadOptions(
+            "python=, plugin= and template= are for parsers of servers",
+            got=x,
+            expected="a name such as vllm==0.33.0:hermes",
+        )
+    if _is_command(x):
+        subject = CommandReader(tuple(map(os.fspath, x)), float(timeout or TIMEOUT))
+        own_name, own_version = subject.identity()
+        return foreign_reader(subject, name or own_name, version or own_version)
+    return plain_reader(x, name=name, version=version)
+
+
+def _is_command(x: Any) -> bool:
+    is_list = isinstance(x, (list, tuple)) and bool(x)
+    return is_list and all(isinstance(word, (str, os.PathLike)) for word in x)
 
 
 def outside_reader(

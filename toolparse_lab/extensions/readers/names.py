@@ -1,4 +1,4 @@
-"""Parsers of vLLM, SGLang and transformers by name: released code, in processes of its own."""
+"""The names of parsers of other projects."""
 
 PREFIXES = {
     "vllm": "vllm",
