@@ -33,7 +33,7 @@ FIND_PYTHON := for p in $(CANDIDATES); do \
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lowest lowest-quick constraints newest notebooks proxy frameworks quick test lint types pytest pytest-plain pytest-browser pytest-quick nightly docs bench-import clean distclean
+.PHONY: help demo lowest lowest-quick constraints newest notebooks proxy frameworks quick test lint types pytest pytest-plain pytest-browser pytest-quick nightly coverage docs bench-import clean distclean
 
 help:
 	@echo "make demo          set up and run the demo with the small embedded model"
@@ -44,6 +44,7 @@ help:
 	@echo "make pytest        the tests alone; pass ARGS='-k name' to choose"
 	@echo "make nightly       every case and every split, 100,000 random texts, planted bugs, killed runs, ten minutes of fuzz"
 	@echo "make docs          write the pages that are made from code, build the site into build/site"
+	@echo "make coverage      lines of the engine that no test enters; ARGS='--cov-report=term-missing' lists them"
 	@echo "make bench-import  CPU time of the import"
 	@echo "make lowest        the tests of runner, bridge and gateway with the lowest versions that are taken"
 	@echo "make constraints   raise the versions in .ci to what the index serves today"
@@ -162,6 +163,13 @@ test: $(VENV)/.dev-ready
 	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target lint types $(LOWEST)/.ready .venv-frameworks/.ready || status=1; \
 	$(MAKE) --no-print-directory --keep-going pytest lowest-quick || status=1; \
 	exit $$status
+
+# Of the engine alone, because counting doubles the time of what is counted.
+coverage: $(VENV)/.dev-ready
+	@echo "== lines of the engine that its tests enter (reported, not enforced)"
+	@COVERAGE_FILE=$$(mktemp -u) $(BIN)/pytest -q -n $(JOBS) --dist worksteal -m 'not slow' --no-header -p no:cacheprovider \
+		--cov=toolparse_lab/parser --cov=toolparse_lab/formats --cov=toolparse_lab/arguments --cov-report=term \
+		tests/parser tests/formats tests/arguments tests/entry --quick $(ARGS) | tail -n 80
 
 lint: $(VENV)/.dev-ready
 	@echo "== ruff"
