@@ -50,7 +50,6 @@ API = {
     "toolparse_lab.integrations.litellm_bridge": "Tool calling for litellm",
     "toolparse_lab.middleware.correction": "Asking the model again",
     "toolparse_lab.middleware.plans": "Plans of several steps",
-    "toolparse_lab.experiments.ablation": "Three layers of type safety, measured",
     "toolparse_lab.integrations.testing": "Tests of your own",
     "toolparse_lab.notebook": "Notebook views",
 }

@@ -73,8 +73,6 @@ if TYPE_CHECKING:
     from .evals.frames.recorded import Frame
     from .evals.reparse import ReparseSettings
     from .evals.reports.figures.comparison import ArmComparison
-    from .experiments.ablation import Ablation
-    from .experiments.ablation.settings import AblationKeywords
     from .experiments.endpoint_check import Check
 
 Question: TypeAlias = str | Sequence[Mapping[str, Any]]
@@ -231,36 +229,6 @@ class Lab:
             row["limits"] = chosen
         begin = partial(self.store.begin_run, row, plan.items, requests=plan.requests)
         return await loop.run_in_executor(self.store.writer, begin)
-
-    def ablation(
-        self,
-        source: CasesLike | Run,
-        models: ModelsLike | None = None,
-        protocols: PlanProtocols = None,
-        *,
-        ask: bool = True,
-        **settings: Unpack[AblationKeywords],
-    ) -> Ablation:
-        """Measure the three layers of type safety on one recorded set of answers.
-
-        Args:
-            source: cases, asked of models by protocols with layer 1 and without it. Or a Run, or a
-                run's id, that was asked with both. An answer in the store is never asked again: a
-                second call goes on where the first was stopped.
-            ask: False asks nothing. Anything not recorded is then NaN, and `Ablation.missing` names
-                it.
-            settings: those of `ablation.settings.AblationSettings`, limits as for `run`, and the
-                inputs of `plan`.
-
-        Raises as `plan`, `open` and `run` do.
-        """
-        from .experiments.ablation import Ablation  # pandas and SciPy are slow to import
-        from .experiments.ablation.recording import Recorder  # as above
-
-        recorder = Recorder(
-            self.store, self.plan, self.open, self._begin, self._retry, self._complete
-        )
-        return Ablation(recorder.recorded(source, models, protocols, ask=ask, **settings))
 
     def check(
         self,
@@ -620,7 +588,9 @@ class Lab:
         if arm.conversing:
             raise BadOptions(
                 "ask asks one question",
-                got=arm.levels["max_turns"],
+                got=", ".join(
+                    f"{name}={arm.levels[name]}" for name in ("max_turns", "corrections")
+                ),
                 hint="plan and run a conversation",
             )
         case = Case("ask", text, tool_specs(tools), None)

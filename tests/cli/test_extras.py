@@ -73,7 +73,6 @@ LACKING = (
     "report --ladder",
     "reparse",
     "reparse trials.parquet",
-    "ablation --shipped",
     "validate cases.jsonl",
     "demo",
 )

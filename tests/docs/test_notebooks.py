@@ -16,12 +16,11 @@ pytestmark = pytest.mark.slow
 
 nbformat = pytest.importorskip("nbformat")
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
-ASKS_LIVE = ("01_quickstart.ipynb", "06_type_safety.ipynb", "09_which_layer.ipynb")
+ASKS_LIVE = ("01_quickstart.ipynb", "09_which_layer.ipynb")
 # Minutes of simulation and of the embedded model, whose parts have tests of their own; and a
 # server's parser, which comes from the package index.
 AT_NIGHT = (
     "05_is_it_really_better.ipynb",
-    "06_type_safety.ipynb",
     "08_my_production_failure.ipynb",
     "09_which_layer.ipynb",
 )

@@ -16,7 +16,7 @@ from .console import as_flags, shell_streams, shortened
 from .parser import lazy_parser
 
 # The verbs that write into a store while they work.
-_RECORDING = ("ingest", "run", "check", "ablation")
+_RECORDING = ("ingest", "run", "check")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

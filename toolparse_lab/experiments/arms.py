@@ -32,6 +32,8 @@ BY_NAME: Mapping[str, AnyProtocol | None] = {NATIVE: None, PLAN.id: PLAN}
 """Names of arms that no format has."""
 
 FACTORS: Mapping[str, str] = {
+    "corrections": "how often a call that its schema or its tool refuses is shown to the model, "
+    "with the error, and asked again; tools that cannot be run take what their schema allows",
     "decoding": "free; grammar: the sampler may only write well-formed calls, in the first turn; "
     "or strict, of native arms alone: the provider keeps its calls to the schemas",
     "few_shot": "number of examples",
@@ -53,12 +55,12 @@ FACTORS: Mapping[str, str] = {
 one."""
 
 _DEFAULTS: Mapping[str, Any] = {
-    "decoding": "free", "few_shot": 2, "max_turns": 1, "placement": "first", "result_format": "own",
-    "temperature": 0, "tool_choice": "auto", "tool_choice_by": "response_format",
-    "type_rules": False, "wording": "plain",
+    "corrections": 0, "decoding": "free", "few_shot": 2, "max_turns": 1, "placement": "first",
+    "result_format": "own", "temperature": 0, "tool_choice": "auto",
+    "tool_choice_by": "response_format", "type_rules": False, "wording": "plain",
 }  # fmt: skip
 # The factors that mean something without a prompt of ours; all others are about its text.
-_OF_NATIVE = ("max_turns", "temperature", "tool_choice")
+_OF_NATIVE = ("corrections", "max_turns", "temperature", "tool_choice")
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "decoding": ("free", "grammar", STRICT),
     "result_format": ("own", "ai-sdk-2"),
@@ -142,13 +144,21 @@ class Arm:
 
     @property
     def conversing(self) -> bool:
-        """Return whether tools are run and the model is asked again."""
-        return int(self.levels["max_turns"]) > 1
+        """Return whether the model may be asked again, about results or about refused calls."""
+        return later_questions(self.levels) > 0
 
     @property
     def native(self) -> bool:
         """Return whether tools are sent as such instead of being described."""
         return self.protocol is None
+
+
+def later_questions(levels: Mapping[str, Any]) -> int:
+    """Return the most questions after the first one, with one call a turn.
+
+    levels: of an arm. Arms of older runs have no level of `corrections`.
+    """
+    return int(levels["max_turns"]) * (1 + int(levels.get("corrections") or 0)) - 1
 
 
 def prompt_protocol(protocol: ArmProtocol) -> str:
@@ -201,11 +211,13 @@ def arms_of(protocols: Any, settings: Mapping[str, Any]) -> tuple[Arm, ...]:
     """
     levels = {factor: _levels_of(factor, settings) for factor in _DEFAULTS}
     chosen = prompt_protocols(protocols)
-    if PLAN in chosen and any(turns != 1 for turns in levels["max_turns"]):
+    again = {"max_turns": 1, "corrections": 0}
+    if PLAN in chosen and any(set(levels[factor]) != {level} for factor, level in again.items()):
+        got = ", ".join(f"{factor}={levels[factor]}" for factor in again)
         raise BadPlan(
             "a plan is written once, before anything is run",
-            got=f"max_turns={levels['max_turns']} beside the arm 'plan'",
-            expected="max_turns=1",
+            got=f"{got} beside the arm 'plan'",
+            expected="max_turns=1, corrections=0",
             hint="read_plan_answer reads its answers, and run_plan runs them",
         )
     if STRICT in levels["decoding"] and None not in chosen:
@@ -340,6 +352,11 @@ def _is_temperature(value: Any) -> bool:
 
 # Factor -> whether a level is right, and the words for one that is not.
 _RULES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
+    "corrections": (
+        lambda level: (level == 0 and not isinstance(level, bool)) or is_count(level),
+        "is how often a model is asked again about a refused call",
+        "0 or more",
+    ),
     "max_turns": (is_count, "is how often a model may be asked", "1 or more"),
     "temperature": (_is_temperature, "is a number", "0 or more"),
     "type_rules": (

@@ -72,6 +72,8 @@ def flow_for(
         data=rows.keys() - functions.keys(),
         replay=replay,
         record=record,
+        corrections=arm.levels.get("corrections") or 0,
+        mocks={tool.name for tool in case.tools} - rows.keys() - functions.keys(),
     )
     return _checked(flow, case)
 

@@ -25,7 +25,17 @@ from ..middleware.flow import Conversation, Flow, Record, Runnable
 from ..middleware.flow.factors import PlanSettings
 from ..runner.exchange.types import Completion, Held, Model, PlanItem, Questions, Request
 from ..runner.routes import estimate_tokens, token_cost
-from .arms import FACTORS, NATIVE, Arm, arm_of, arms_of, check_names, check_params, protocol_records
+from .arms import (
+    FACTORS,
+    NATIVE,
+    Arm,
+    arm_of,
+    arms_of,
+    check_names,
+    check_params,
+    later_questions,
+    protocol_records,
+)
 from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
 from .models import ChatPrompts, Fitting, ModelsLike, OwnFormats, model_map, own_formats
 
@@ -84,7 +94,7 @@ class Plan:
     @property
     def most_calls(self) -> int:
         """The calls of a run with an empty store if every conversation takes all its turns."""
-        return self.calls + sum(int(item.arm["max_turns"]) - 1 for item in self.items)
+        return self.calls + sum(later_questions(item.arm) for item in self.items)
 
     def arm(self, item: PlanItem) -> Arm:
         """Return the arm that an item belongs to."""

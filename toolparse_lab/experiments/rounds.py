@@ -31,6 +31,7 @@ from ..runner.exchange.types import Completion, PlanItem, Request
 from ..runner.limits import RunLimits, remaining_limits
 from ..runner.pool import run_requests
 from ..runner.store.store import Store
+from .arms import later_questions
 from .plan import Plan
 
 
@@ -50,7 +51,7 @@ async def run_rounds(
     reached in earlier parts. Returns the summary of all rounds. Raises as `run_requests` does.
     """
     began = time.monotonic()
-    conversing = [item for item in plan.items if item.arm["max_turns"] > 1]
+    conversing = [item for item in plan.items if later_questions(item.arm)]
     summary = await run_requests(
         plan.requests, store, run_id=run_id, more=more or bool(conversing), met=met, **limits
     )

@@ -482,6 +482,7 @@ class Run:
             opener=opener,
             whole_rows=whole_rows,
             calls=lambda: self.calls_df(policies=(policy,)),
+            arms=self._levels(),
             **options,
         )
 
@@ -562,11 +563,13 @@ class Run:
         from ..evals.reports.figures.ladder import ladder_table  # pandas is slow to import
 
         policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
-        arms = {
+        return ladder_table(self._columns((), policies), self._levels(), policy=policy)
+
+    def _levels(self) -> dict[str, dict[str, Any]]:
+        return {
             arm.name: {**arm.levels, "prompt_protocol": arm.prompt_protocol}
             for arm in self.plan.arms
         }
-        return ladder_table(self._columns((), policies), arms, policy=policy)
 
     def failures(
         self,

@@ -117,7 +117,7 @@ def stored_plan(
         skipped = [Skipped(**row) for row in ingested["skipped"]]
         cases = PackedCases(lambda: record.load()["cases"], ingested["source"], skipped)
     items: Sequence[PlanItem] = StoredItems(store, record.run_id, record.items)
-    if record.items <= _FEW or "ablation" in plan or any(arm.conversing for arm in arms):
+    if record.items <= _FEW or any(arm.conversing for arm in arms):
         # The later turns of a conversation follow from the answers to the first.
         items = tuple(item for item in items if "turn" not in item.arm)
     return Plan(

@@ -152,7 +152,7 @@ def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> F
     def asked(need: Need) -> Generator[AskAgain, Any, Any]:
         nonlocal seconds
         if isinstance(need, RunTool):
-            return _refusal(need.tool, need.arguments) or Accepted()
+            return refusal_of(need.tool, need.arguments) or Accepted()
         if not isinstance(need, Correct):
             return None
         params = {k: v for k, v in turn.params.items() if k not in _NOT_AGAIN}
@@ -178,7 +178,7 @@ def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> F
             max_tokens=None if tokens is None else max(0, tokens - before.tokens),
             max_cost=None if cost is None else max(0.0, cost - before.cost),
         )
-        messages = _conversation(turn, answer)
+        messages = with_answer(turn, answer)
         call = yield from relay(corrected_call(tool, arguments, budget, messages=messages), asked)
         done.append(CallCorrection(index, call))
         if call.ok:
@@ -267,18 +267,20 @@ def _refused_calls(
             arguments = read_plain(function["arguments"])
         except (KeyError, TypeError, ValueError, RecursionError):
             continue
-        if isinstance(arguments, dict) and _refusal(tool, arguments) is not None:
+        if isinstance(arguments, dict) and refusal_of(tool, arguments) is not None:
             yield index, tool, arguments
 
 
-def _refusal(tool: ToolSpec, arguments: Mapping[str, Any]) -> ToolFailure | None:
+def refusal_of(tool: ToolSpec, arguments: Mapping[str, Any]) -> ToolFailure | None:
+    """Return what the tool's schema says against arguments, None if it takes them."""
     issues = tuple(by_schema(Refused(ToolFailure(""), arguments, tool.schema_json)))
     if not issues:
         return None
     return ToolFailure("; ".join(dict.fromkeys(i.message for i in issues)), issues=issues)
 
 
-def _conversation(turn: Turn, answer: Answer) -> tuple[Mapping[str, Any], ...]:
+def with_answer(turn: Turn, answer: Answer) -> tuple[Mapping[str, Any], ...]:
+    """Return the messages that were sent, and the answer: what a correction is asked after."""
     # Many chat templates take nothing but turns, so the answer comes before the question about it.
     text = answer.result.raw if answer.result is not None else ""
     wording: list[dict[str, Any]] = [{"role": "assistant", "content": text}]

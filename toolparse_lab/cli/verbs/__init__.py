@@ -53,10 +53,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "parse recorded answers with other protocols or policies, without a model",
         ),
         "export": ("training", "write recorded answers as rows to train on"),
-        "ablation": (
-            "reports",
-            "measure the three layers of type safety on one recorded set of answers",
-        ),
     },
     "prepare and check inputs": {
         "init": ("project", "begin a project: settings, a plan and cases to start from"),

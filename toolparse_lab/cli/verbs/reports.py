@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import BadOptions
-from ...runner.exchange.summary import LIMITS
 from ..console import (
     put,
     put_json,
@@ -23,10 +19,8 @@ from ..console import (
 from ..options import (
     CONFIG,
     JSON,
-    LIMIT_OPTIONS,
     POLICY,
     READER,
-    RUN,
     RUN_HELP,
     STORE,
     Option,
@@ -39,14 +33,12 @@ from ..options import (
     refuse,
     settings_of,
     verb,
-    with_credentials,
 )
 
 if TYPE_CHECKING:
     from ...evals.reports.figures.comparison import ArmComparison
     from ...evals.reports.figures.gates import GateResult
     from ...evals.reports.figures.report import Report
-    from ...experiments.ablation import Ablation
     from ...experiments.run import Run
     from ...runner.settings import Settings
 
@@ -408,86 +400,3 @@ def _show_figures(
     told = {"note": figures.note} if figures.note else {}
     put_told(options.json, {"run_id": runs[0].run_id, "rows": records(frame), **told}, text)
     return 0
-
-
-@verb(
-    "ablation",
-    CONFIG,
-    RUN,
-    STORE,
-    Option(
-        "--shipped",
-        "the recording of the embedded model that ships with the package, instead of a run",
-    ),
-    Option("--ask", "ask the models the corrections that are not recorded"),
-    *LIMIT_OPTIONS,
-    Option("--quiet", "no progress"),
-    Option(
-        "--policy POLICY", "coercion policy of layer 2 (default: that of the recording, else safe)"
-    ),
-    Option("--by A,B", "columns of the figures (default: model,protocol)"),
-    Option("--figures A,B", "which are shown (default: all)"),
-    Option(
-        "--out FILE ...",
-        "write .html, .md, .json, .csv (the cells) or .svg (the waterfall); may be repeated",
-    ),
-    JSON,
-    examples=(
-        "toolparse ablation --shipped",
-        "toolparse run --cases cases.jsonl --models qwen --protocols hermes --set "
-        "type_rules=false,true && toolparse ablation latest --ask --out ablation.html",
-    ),
-)
-def _show_ablation(options: Any) -> int:
-    """Show what each layer of type safety is worth: 3 where an answer that was asked is missing."""
-    settings = settings_of(options)
-    need_lab()
-    # pandas and SciPy: 2 s, and an extra
-    from ...experiments.ablation.ablation import WRITERS
-    from ...experiments.ablation.figures import FIGURES
-    from ...experiments.ablation.frames import BY
-    from ...experiments.ablation.tools import check_names
-
-    check_names(options.figures or (), FIGURES, "an ablation has no such figure")
-    check_names(options.by or (), BY, "an ablation is not grouped by this")
-    check_kinds(options.out, WRITERS, "an ablation is")
-    if options.shipped and (options.ask or options.run != "latest"):
-        raise BadOptions("the shipped recording is no run, and asks nobody", got="--shipped")
-    with _ablation_of(options, settings) as ablation:
-        if options.by:
-            ablation = ablation.grouped(options.by)
-        for file in options.out:
-            ablation.save(file)
-        figures = options.figures or ()
-        if options.json:
-            put_json(ablation.to_dict(*figures))
-        else:
-            put(ablation.text(*figures))
-        return 3 if options.ask and ablation.missing else 0
-
-
-@contextmanager
-def _ablation_of(options: Any, settings: Settings) -> Iterator[Ablation]:
-    """Yield the ablation of a run, or of the shipped recording, while its store is open."""
-    chosen = {"policy": options.policy} if options.policy else {}
-    if options.shipped:
-        # as above
-        from ...evals.cases.loading import example_recording
-        from ...experiments.ablation.example import example_ablation
-        from ...lab import Lab
-
-        with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "runs.db") as lab:
-            lab.replaying(example_recording(ablation=True))
-            yield example_ablation(lab, progress=False, **chosen)
-        return
-    with open_lab(settings) as lab:
-        run = lab.open(options.run)
-        if not options.ask:
-            yield lab.ablation(run, ask=False, **chosen)
-            return
-        limits = {name: settings[name] for name in LIMITS}
-        progress = False if options.quiet else None
-        opened = with_credentials(lab, run, settings)
-        ablation = lab.ablation(opened, progress=progress, **chosen, **limits)
-        say(f"{ablation}")
-        yield ablation

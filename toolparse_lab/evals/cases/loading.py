@@ -236,16 +236,22 @@ def shipped_path(name: str) -> Path:
     )
 
 
-def example_cases(*, demo: bool = False) -> Cases:
+def example_cases(*, demo: bool = False, types: bool = False) -> Cases:
     """Return the project's own cases.
 
-    demo: only the short, easy ones for a model of 135M parameters.
+    demo: only the short, easy ones for a model of 135M parameters. types: those about types, in
+    English, and the short ones that want a call.
 
     >>> import toolparse_lab as tp
     >>> tp.example_cases()[0].id
     'single/weather-city'
     """
-    return _shipped_cases("cases.jsonl", demo)
+    cases = _shipped_cases("cases.jsonl", demo)
+    if not types:
+        return cases
+    about = [c for c in cases if c.category == "types" and c.metadata.get("language") == "en"]
+    short = [c for c in cases if c.metadata.get("demo") and c.target]
+    return Cases(dict.fromkeys((*about, *short)), cases.source)
 
 
 def example_conversations(*, demo: bool = False) -> Cases:
@@ -265,15 +271,16 @@ def _shipped_cases(name: str, demo: bool) -> Cases:
     return cases.filter(demo=True) if demo else cases
 
 
-def example_recording(*, conversations: bool = False, ablation: bool = False) -> Path:
+def example_recording(*, conversations: bool = False, corrections: bool = False) -> Path:
     """Return the path of the embedded model's recorded answers, for `lab.replaying`.
 
     By default those to `example_cases`. conversations: those to the short ones of
-    `example_conversations`. ablation: those of `ablation.example.example_ablation`.
+    `example_conversations`. corrections: those to `example_cases(types=True)`, with the questions
+    about refused calls.
 
     >>> import toolparse_lab as tp
     >>> tp.example_recording().name
     'smollm2-135m.jsonl'
     """
-    kind = "-ablation" if ablation else "-conversations" if conversations else ""
+    kind = "-corrections" if corrections else "-conversations" if conversations else ""
     return shipped_path(f"recordings/smollm2-135m{kind}.jsonl")

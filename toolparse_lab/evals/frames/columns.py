@@ -82,8 +82,11 @@ trials keys
   matching category The strictest comparison of values under which the calls are right: exact,
       casefold, normalised, approximate or any value; missing where none is.
   score_answer boolean The conversation ended with the wanted text; missing where none is wanted.
-  n_turns Int64 Questions answered in the conversation; missing where its arm has one turn, like
-      the next.
+  score_corrected boolean Success with the refused calls as corrected; missing where the arm has
+      no corrections.
+  n_turns Int64 Questions answered in the conversation; missing where its arm asks one question,
+      like the next.
+  n_corrections Int64 Those of them that were about a refused call.
   stop string Why the conversation ended, see flow.STOPS.
   final_text string The text it ended with.
   n_ran Int64 Calls whose tools ran.

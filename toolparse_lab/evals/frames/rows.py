@@ -87,6 +87,7 @@ def trial_row(trial: Trial) -> dict[str, Any]:
         "tool_choice": choice if isinstance(choice, str) else write_canonical(dict(choice)),
         **score_row(trial.score, trial.missing_reason),
         "score_answer": trial.score.answer if trial.score is not None else None,
+        "score_corrected": trial.score.corrected if trial.score is not None else None,
         "note": remarks.note or None,
         "override": remarks.outcome or None,
         "override_why": remarks.why or None,
@@ -103,7 +104,7 @@ def trial_row(trial: Trial) -> dict[str, Any]:
 
 
 def score_row(score: Score | None, missing_reason: str = "") -> dict[str, Any]:
-    """Return the columns that a score fills, but for `score_answer`, which is the conversation's.
+    """Return the columns that a score fills, but for those of the conversation.
 
     missing_reason: why there is nothing to judge, where the score does not say it better.
     """
@@ -163,6 +164,7 @@ def _conversation_row(conversation: Conversation) -> dict[str, Any]:
     n_turns = len(answers)
     return {
         "n_turns": n_turns,
+        "n_corrections": sum(bool(turn.corrects) for turn in conversation.turns),
         "stop": conversation.stop,
         "final_text": conversation.answer,
         **{f"n_{status}": n for status, n in conversation.counts.items()},

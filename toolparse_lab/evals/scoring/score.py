@@ -81,7 +81,8 @@ class Score:
     coercion only. `naive`: success of a regex for a JSON object and `json.loads`, which take every
     text they cannot read for an abstention.
     `fabricated`: a call holds values that are not in the text, None without calls. `answer`: the
-    conversation ended with the wanted text, see `score_answer`. `rescues`: each rule that changed
+    conversation ended with the wanted text, see `score_answer`. `corrected`: success with the
+    refused calls corrected, see `score_corrected`. `rescues`: each rule that changed
     something, with how many of the changed values are right and wrong, see `judge_rescues`.
     `matching`: the strictest of `matchers.STRICTNESS` under which the calls are right, '' if none.
     """
@@ -96,6 +97,7 @@ class Score:
     naive: bool | None = None
     fabricated: bool | None = None
     answer: bool | None = None
+    corrected: bool | None = None
     rescues: Rescues = ()
     matching: str = ""
 
@@ -222,6 +224,37 @@ def score_answer(case: Case, conversation: Conversation) -> bool | None:
     if text is None or find_own_result(text, after_call=False):
         return False
     return matches_answer(case.answer, text)
+
+
+def score_corrected(
+    case: Case,
+    score: Score,
+    result: ParseResult | None,
+    conversation: Conversation,
+    matchers: Matchers = DEFAULT_MATCHERS,
+) -> bool | None:
+    """Return the success of an answer with its refused calls as their tools took them in the end.
+
+    score, result: of the first answer, under any policy. A call that stayed refused is judged as it
+    was read. None where nothing can be judged, or the corrections are not over.
+    """
+    if conversation.stop in ("not_asked", "not_run", "provider_error") or not conversation.turns:
+        return None
+    corrected = list(conversation.turns[0].corrected.values())
+    calls = [call for call in result.calls if call.ok] if result is not None else []
+    # Another reader may find other calls, and a broken call next to them stays broken.
+    if (
+        score.outcome not in ("correct", "wrong_call")
+        or score.sub_code == "one_of_several_broken"
+        or not any(done.rescued for done in corrected)
+        or [call.name for call in calls] != [done.tool.name for done in corrected]
+    ):
+        return score.success
+    values = [
+        (call.name, dict(done.arguments) if done.rescued else read_strict(call.arguments_json))
+        for call, done in zip(calls, corrected, strict=True)
+    ]
+    return agree(values, case.target or [], case.tools, matchers)
 
 
 class _Scoring:

@@ -24,7 +24,7 @@ from .blame import blame_of
 from .exports import Exports, curl_of
 from .outcomes import OUTCOMES, is_failure
 from .rescues import judge_arguments
-from .score import Score, attempt, score_answer, score_in_isolation
+from .score import Score, attempt, score_answer, score_corrected, score_in_isolation
 
 if TYPE_CHECKING:
     from ...middleware.flow import Conversation
@@ -178,10 +178,15 @@ class Trial(Exports):
             judged, completion, result, matchers, protocols.signs()
         )
         if score is not None and conversation is not None:
-            own = score
-            score, result, fault = attempt(
-                lambda: replace(own, answer=score_answer(case, conversation)), result
-            )
+            own, read = score, result
+
+            def with_later_turns() -> Score:
+                corrected = None
+                if levels.get("corrections"):
+                    corrected = score_corrected(judged, own, read, conversation, matchers)
+                return replace(own, answer=score_answer(case, conversation), corrected=corrected)
+
+            score, result, fault = attempt(with_later_turns, result)
         # A trial has a score or a reason for having none, never both.
         if score is None:
             missing_reason = missing_reason or fault or reason_missing(completion)

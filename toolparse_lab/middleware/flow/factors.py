@@ -85,6 +85,7 @@ class TaskSettings(Sampling, total=False):
 class QuestionSettings(TaskSettings, total=False):
     """The settings of one question: one level of each factor."""
 
+    corrections: int
     decoding: Decoding
     few_shot: int
     max_turns: int
@@ -99,6 +100,7 @@ class QuestionSettings(TaskSettings, total=False):
 class PlanSettings(Sampling, total=False):
     """The settings of a plan: of each factor one level, or a list of levels to compare."""
 
+    corrections: int | Sequence[int]
     decoding: Decoding | Sequence[Decoding]
     few_shot: int | Sequence[int]
     max_turns: int | Sequence[int]

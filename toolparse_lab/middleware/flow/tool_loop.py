@@ -13,22 +13,39 @@ replaying it run no function twice.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from ...core.errors import BadOptions, UnwritableCall
+from ...core.errors import BadOptions, CorrectionFailed, UnwritableCall
+from ...core.toolspec import ToolSpec
 from ...core.types import ParseResult, ToolCall
 from ...core.values import read_plain, read_strict, write_canonical
 from ...formats.results import ToolResult
 from ...runner.exchange.types import Completion, Request
 from .. import Answer, ToolCallMiddleware, Turn
-from ..drive import Flow
+from ..correction import (
+    Accepted,
+    Correct,
+    CorrectedCall,
+    Feedback,
+    Issue,
+    ModelCorrection,
+    Refused,
+    RunTool,
+    ToolFailure,
+    corrected_call,
+)
+from ..correction.call import Need
+from ..correction.drive import corrected_by
+from ..correction.failure import DEFAULT_DETECTORS
+from ..corrections import refusal_of, with_answer
+from ..drive import Flow, relay
 from .native import NativeTools
 
 Stop: TypeAlias = Literal[
     "answered", "unreadable_call", "max_turns", "no_runnable_tool", "not_run", "tool_failed",
-    "unwritable_result", "provider_error", "not_asked",
+    "unwritable_result", "provider_error", "not_asked", "accepted", "refused",
 ]  # fmt: skip
 # Why a conversation ended -> one sentence.
 STOPS: Mapping[Stop, str] = {
@@ -42,6 +59,8 @@ STOPS: Mapping[Stop, str] = {
     "unwritable_result": "A tool's result cannot be written in the format of the model.",
     "provider_error": "The provider failed.",
     "not_asked": "The next question has no answer yet.",
+    "accepted": "The tools took all calls of the last turn allowed, some perhaps corrected.",
+    "refused": "A call of the last turn allowed was refused, and its corrections are used up.",
 }
 # The ends of a conversation that may go on once more is recorded.
 OPEN: tuple[Stop, ...] = ("not_asked", "not_run")
@@ -66,13 +85,17 @@ class ToolRun:
 class ConversationTurn:
     """One question as it was sent, its recorded answer, its reading, and the calls that were run.
 
-    answer is None if the provider failed.
+    answer is None if the provider failed, and for a correction. corrects: of a correction, the id
+    of the call that it is about. corrected: what became of the calls of this answer, by id, where
+    refused calls are corrected.
     """
 
     request: Request
     completion: Completion
     answer: Answer | None = None
     runs: tuple[ToolRun, ...] = ()
+    corrected: Mapping[str, CorrectedCall] = field(default_factory=dict)
+    corrects: str = ""
 
     @property
     def result(self) -> ParseResult | None:
@@ -118,9 +141,10 @@ class Conversation:
     def __str__(self) -> str:
         lines: list[str] = []
         for number, turn in enumerate(self.turns, 1):
-            text = (
-                turn.answer.message.get("content") if turn.answer else turn.completion.error_message
-            )
+            message = turn.answer.message if turn.answer else {}
+            text = message.get("content") or turn.completion.error_message
+            if turn.corrects:
+                text = f"correction of {turn.corrects}: {turn.completion.raw or text}"
             lines.append(f"{number}. {text if isinstance(text, str) else ''}".rstrip())
             for run in turn.runs:
                 result = write_canonical(run.result.content)
@@ -151,6 +175,8 @@ def tool_loop(
     data: Collection[str] = (),
     replay: bool = False,
     record: Record | None = None,
+    corrections: int = 0,
+    mocks: Collection[str] = (),
 ) -> Flow[Conversation]:
     """Return a flow that asks `question` and goes on until the model answers without a call.
 
@@ -164,6 +190,10 @@ def tool_loop(
     code, so that they are asked every time. replay: run no function. A result that is not on record
     ends the loop. record: is told of each function that was run.
 
+    corrections: how often each call that its schema or its tool refuses is shown to the model with
+    the error. Calls of the last turn are then tried as well. mocks: tools that are not run and take
+    whatever their schema allows.
+
     Ids of calls come from their place or from the text, so that a replay asks the same questions.
     Raises BadOptions, and the error that `transform_params` raises for the question itself. After
     that, nothing.
@@ -174,7 +204,7 @@ def tool_loop(
         )
     return _Loop(
         question, middleware, runnable, max_turns, dict(first or {}), stop_on_failure,
-        frozenset(data), replay, record,
+        frozenset(data), replay, record, corrections, frozenset(mocks),
     ).flow()  # fmt: skip
 
 
@@ -190,6 +220,8 @@ class _Loop:
     data: frozenset[str]
     replay: bool
     record: Record | None
+    corrections: int
+    mocks: frozenset[str]
     messages: list[Mapping[str, Any]] = field(default_factory=list)
     turns: list[ConversationTurn] = field(default_factory=list)
 
@@ -217,18 +249,24 @@ class _Loop:
             completion = yield request
             if completion is None:
                 return self._ended("not_asked", request)
-            stop = self._take(turn, request, completion)
+            stop, pending = yield from self._take(turn, request, completion)
             if stop:
-                return self._ended(stop)
+                return self._ended(stop, pending)
 
-    def _take(self, turn: Turn, request: Request, completion: Completion) -> Stop | None:
-        # Gives why the conversation ends, None to go on.
+    def _take(
+        self, turn: Turn, request: Request, completion: Completion
+    ) -> Flow[tuple[Stop | None, Request | None]]:
+        # Gives why the conversation ends, None to go on, and the question that has no answer.
         if not completion.ok:
             self.turns.append(ConversationTurn(request, completion))
-            return "provider_error"
+            return "provider_error", None
 
-        number = len(self.turns) + 1  # from 1
+        number = 1 + sum(not turn.corrects for turn in self.turns)  # from 1
         answer, calls = _read(self.middleware, turn, completion, number)
+        tries: list[_Try] = []
+        if self.corrections:
+            tries = yield from self._try(turn, request, completion, answer, calls)
+            answer, calls = _with_corrected(answer, tries), [(t.call_id, t.call) for t in tries]
         # The model is not shown its reasoning again.
         message = {k: v for k, v in answer.message.items() if k != "reasoning_content"}
         self.messages.append(message)
@@ -236,17 +274,27 @@ class _Loop:
         if not calls:
             tried = turn.forced or (answer.result is not None and bool(answer.result.calls))
             stop = "unreadable_call" if tried else "answered"
+        elif tries:
+            stop = next((t.stop for t in tries if t.stop), None)
+            if not stop and number == self.max_turns:
+                stop = "accepted" if all(t.outcome.ok for t in tries) else "refused"
+            elif not stop and not all(t.run for t in tries):
+                stop = "no_runnable_tool"
         elif number == self.max_turns:
             stop = "max_turns"
         else:
             # One call that cannot be run ends the turn before any other is run.
             stops = (self._missing(c, id, completion) for id, c in calls if c.valid)
             stop = next(filter(None, stops), None)
-        runs: tuple[ToolRun, ...] = ()
-        if not stop:
+        runs = tuple(t.run for t in tries if t.run)
+        if not stop and not tries:
             runs = tuple(self._run(call, id, completion) for id, call in calls)
 
-        self.turns.append(ConversationTurn(request, completion, answer, runs))
+        corrected = {t.call_id: t.outcome for t in tries}
+        self.turns.append(ConversationTurn(request, completion, answer, runs, corrected))
+        self.turns += [turn for t in tries for turn in t.turns]
+        if stop:
+            return stop, next((t.pending for t in tries if t.pending), None)
         # In the shape of an AI SDK, which keeps the type of an output.
         for run in runs:
             id, name = run.call_id, run.call.name
@@ -254,10 +302,38 @@ class _Loop:
             part["output"] = run.result.output
             result = {"role": "tool", "tool_call_id": id, "name": name, "content": [part]}
             self.messages.append(result)
-        if stop or not self.stop_on_failure:
-            return stop
+        failed = self.stop_on_failure and any(run.status == "failed" for run in runs)
+        return ("tool_failed" if failed else None), None
 
-        return "tool_failed" if any(run.status == "failed" for run in runs) else None
+    def _try(
+        self,
+        turn: Turn,
+        request: Request,
+        completion: Completion,
+        answer: Answer,
+        calls: Sequence[tuple[str, ToolCall]],
+    ) -> Flow[list[_Try]]:
+        # Every call is tried, one after another, and refused ones are corrected. It ends at the
+        # first that cannot go on.
+        if not calls or answer.result is None:
+            return []
+        feedback = Feedback(
+            max_attempts=1,  # a tool that is asked the same again says the same
+            max_validation_retries=self.corrections,
+            detectors=(*DEFAULT_DETECTORS, _any_refusal),
+            policy=answer.result.options.coerce,
+        )
+        tools, messages = {tool.name: tool for tool in turn.tools}, with_answer(turn, answer)
+        tries: list[_Try] = []
+        for id, call in calls:
+            tool = tools.get(call.name) or ToolSpec.of({"name": call.name})
+            flow = corrected_call(tool, call.arguments, feedback, messages=messages)
+            one = _Try(self, request, completion, call, id)
+            one.end(call, (yield from relay(flow, one.answer)))
+            tries.append(one)
+            if one.stop:
+                break
+        return tries
 
     def _missing(self, call: ToolCall, call_id: str, completion: Completion) -> Stop | None:
         # Why a valid call has no result. Rows are no code: they are asked every time, a replay
@@ -308,6 +384,94 @@ class _Loop:
 
     def _ended(self, stop: Stop, pending: Request | None = None) -> Conversation:
         return Conversation(tuple(self.turns), stop, tuple(self.messages), pending)
+
+
+def _any_refusal(refused: Refused) -> list[Issue]:
+    # Whatever a tool says against a call that its schema allows.
+    return [Issue(None, "", refused.failure.message)]
+
+
+@dataclass(slots=True)
+class _Try:
+    # One call on its way to its tool, and the questions about it.
+    loop: _Loop
+    request: Request
+    source: Completion  # the answer that holds the arguments; the result is recorded with it
+    call: ToolCall
+    call_id: str
+    outcome: CorrectedCall = field(init=False)
+    turns: list[ConversationTurn] = field(default_factory=list)
+    runs: list[ToolRun] = field(default_factory=list)
+    run: ToolRun | None = None  # what the model is told; None for a mock
+    stop: Stop | None = None  # why the conversation cannot go on
+    pending: Request | None = None
+
+    def answer(self, need: Need) -> Flow[Any]:
+        if isinstance(need, RunTool):
+            return self._tool(need)
+        if not isinstance(need, Correct):
+            return None
+        question = ModelCorrection(self.request).request(need.context)
+        reply = yield question
+        if reply is None:
+            self.stop, self.pending = "not_asked", question
+            return None
+        self.source = reply
+        self.turns.append(ConversationTurn(question, reply, corrects=self.call_id))
+        if not reply.ok:
+            self.stop = "provider_error"
+        try:
+            return corrected_by(reply, need.context)
+        except CorrectionFailed as e:
+            return e
+
+    def _tool(self, need: RunTool) -> Accepted | ToolFailure:
+        refusal = refusal_of(need.tool, need.arguments)
+        if refusal is not None:
+            return refusal
+        text = write_canonical(dict(need.arguments))
+        if text != self.call.arguments_json:
+            problems = tuple(p for p in self.call.problems if p.stage != "validate")
+            self.call = replace(self.call, arguments_json=text, problems=problems)
+        is_mock = self.call.name in self.loop.mocks
+        if is_mock and _recorded(self.source, self.call, self.call_id) is None:
+            return Accepted()
+        self.stop = self.loop._missing(self.call, self.call_id, self.source)
+        if self.stop:
+            return Accepted()  # nothing more can be found out
+        run = self.loop._run(self.call, self.call_id, self.source)
+        self.runs.append(run)
+        content = run.result.content
+        if run.status == "ran":
+            return Accepted(content)
+        return ToolFailure(content if isinstance(content, str) else write_canonical(content))
+
+    def end(self, call: ToolCall, outcome: CorrectedCall) -> None:
+        # call: as the model wrote it. One that stays refused is handed on like this: half a
+        # correction is worse than none.
+        self.outcome = outcome
+        if outcome.ok:
+            self.run = self.runs[-1] if self.runs else None
+            return
+        self.call = call
+        if self.runs and self.runs[0].call == call:
+            self.run = self.runs[0]
+        else:
+            refusal = {"type": "error-text", "value": outcome.failures[0].message}
+            self.run = ToolRun(call, self.call_id, _result(call, self.call_id, refusal), "rejected")
+
+
+def _with_corrected(answer: Answer, tries: Sequence[_Try]) -> Answer:
+    # The next question shows the calls as they were made in the end.
+    new = {t.call_id: t.call.arguments_json for t in tries if t.outcome.corrections}
+    tool_calls = answer.message.get("tool_calls") or ()
+    if not new or not tool_calls:
+        return answer
+    changed = [
+        {**c, "function": {**c["function"], "arguments": new[c["id"]]}} if c["id"] in new else c
+        for c in tool_calls
+    ]
+    return replace(answer, message={**answer.message, "tool_calls": changed})
 
 
 def _read(

@@ -305,8 +305,11 @@ def with_answers(run: RunRecord) -> RunRecord:
     """
     if run.status not in ("incomplete", "interrupted"):
         return run
-    turns = [int(arm.get("max_turns") or 1) for arm in run.outline.get("arms") or ()]
-    is_answered = max(turns, default=1) <= 1 and 0 < run.items == run.done
+    is_open = any(
+        int(arm.get("max_turns") or 1) > 1 or arm.get("corrections")
+        for arm in run.outline.get("arms") or ()
+    )
+    is_answered = not is_open and 0 < run.items == run.done
     return replace(run, status="complete") if is_answered else run
 
 

@@ -43,6 +43,7 @@ LAYERS: Mapping[str, str] = {
     "type_rules": "prompt",
     "wording": "prompt",
     "result_format": "feedback",
+    "corrections": "feedback",
     "max_turns": "feedback",
     "decoding": "decoding",
     "temperature": "decoding",
@@ -53,7 +54,12 @@ LAYERS: Mapping[str, str] = {
 _READING = {"repaired": "repair", "safe": "lossless coercion", "coerced": "looser coercion"}
 _SCORES = {"strict": "score_strict", "repaired": "score_repaired", "safe": "score_safe"}
 _COLUMNS = ("model", "arm", "layer", "lower", "higher", "n_cases", "before", "after", *STEP_COLUMNS)
-LADDER_COLUMNS = ("level", "success", *STEP_COLUMNS)
+LADDER_COLUMNS = ("layer", "level", "success", "n_cases", *STEP_COLUMNS)
+_LAYER_OF = {"strict": "prompt", "corrected": "feedback"}
+_LEFT_OUT = {
+    "prompt": "No two arms differ in type_rules alone, so the layer of the prompt is left out.",
+    "feedback": "No arm has corrections, so the layer of feedback is left out.",
+}
 _Flags: TypeAlias = tuple[list[bool], list[Any]]
 _Clusters: TypeAlias = Mapping[Any, Any] | None
 
@@ -181,11 +187,16 @@ def _asking(
         if factor is None:
             continue
         layer = LAYERS.get(factor, "other")
-        # More turns change nothing about the first one, so they are judged by how they end.
-        column = "score_answer" if layer == "feedback" else "score_success"
-        a, b = (judged_of(parts[name], column) for name in (lower, higher))
+        # Later questions change nothing about the first answer, so arms are judged by how they end.
+        a, b = (judged_of(parts[name], _end_of(factor, arms[name])) for name in (lower, higher))
         names = {"arm": "", "layer": f"{layer} ({factor})", "lower": lower, "higher": higher}
         yield {**names, **_step(a, b, level, clusters)}
+
+
+def _end_of(factor: str, levels: Mapping[str, Any]) -> str:
+    if factor == "max_turns":
+        return "score_answer"
+    return "score_corrected" if factor == "corrections" and levels[factor] else "score_success"
 
 
 def only_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
@@ -205,35 +216,107 @@ def ladder_frame(
     policy: str,
     level: float,
     clusters: _Clusters = None,
+    arms: Levels | None = None,
 ) -> pd.DataFrame:
-    """Return one row per cell of a report and level of help: naive, strict, repaired, safe and the
-    policy of coerced success, with the interval and the test of each step.
+    """Return one row per cell of a report and rung of help, from no help to all three layers.
 
-    `gain` is success less that of the level before it, negative where help did harm. The naive
-    parser is not a level and has none. Rows are shares of the same judged trials. The first level
-    has no interval. clusters: see `cells.clusters_of`.
+    The rungs are naive, plain (as written, by the arm that differs from this one in having no type
+    rules), strict, repaired, safe, the policy of coerced success, and corrected. `layer` says which
+    layer a rung adds: prompt, reading or feedback. Rungs of a layer that the cell does not have
+    are left out. `gain` is success less that of the rung before, negative where help did harm, with
+    its interval and test over the `n_cases` that both have. Each rung includes the help of those
+    before it, so that gains add up. The naive parser is no help and has none; the first rung has no
+    interval. arms: the factors of each arm, for the layer of the prompt. clusters: see
+    `cells.clusters_of`.
     """
     wide = coerced_policy(trials, policy)
+    needed = (*by, "arm", "case_id", "score_success", "score_corrected", *_SCORES.values())
+    answers = read_under(trials, by, policy, needed)
     looser: dict[tuple[str, ...], pd.DataFrame] = {}
     if wide != policy and "policy" not in by:
-        looser = dict(groups(read_under(trials, by, wide, (*by, "case_id", "score_success")), by))
-    tested: dict[tuple[str, ...], dict[str, Any]] = {}
-    needed = (*by, "case_id", "score_success", *_SCORES.values())
-    for values, part in groups(read_under(trials, by, policy, needed), by):
-        for row in _by_holm(_reading(part, looser.get(values), level, clusters)):
-            name = wide if row["higher"] == "coerced" else row["higher"]
-            tested[*values, name] = {c: row[c] for c in STEP_COLUMNS if c != "gain"}
-
+        looser = dict(groups(read_under(trials, by, wide, needed), by))
+    parts = dict(groups(answers, by))
+    plain_arms = _plain_arms(arms or {})
+    others = [name for name in by if name != "arm"]
+    by_arm = dict(groups(answers, [*others, "arm"])) if plain_arms else {}
     columns = {**{name: name for name in _SCORES}, wide: "coerced"}
+
     rows: list[dict[str, Any]] = []
     for cell in cells.to_dict("records"):
         keys = {c: cell[c] for c in by}
-        rows.append({**keys, "level": "naive", "success": cell["naive"]})
-        # Each level includes the help of those before it, so that gains add up to the last.
+        values = tuple(str(cell[c]) for c in by)
+        rungs = {"naive": cell["naive"]}
+        rungs |= {name: cell[column] for name, column in columns.items()}
+        steps: dict[str, dict[str, Any]] = {}
+        part = parts.get(values)
+        if part is not None:
+            more = looser.get(values)
+            for step in _reading(part, more, level, clusters):
+                steps[wide if step["higher"] == "coerced" else step["higher"]] = step
+            last = part if more is None else more
+            # The same answers, with their refused calls as corrected.
+            after = judged_of(last, "score_corrected")
+            if after[0]:
+                steps["corrected"] = _step(judged_of(last), after, level, clusters)
+                rungs["corrected"] = steps["corrected"]["after"]
+            names = list(part["arm"].astype(str).unique()) if plain_arms else []
+            plain = plain_arms.get(names[0]) if len(names) == 1 else None
+            key = (*(str(cell[c]) for c in others), str(plain))
+            if key in by_arm:
+                lower, higher = (judged_of(x, "score_strict") for x in (by_arm[key], part))
+                steps["strict"] = _step(lower, higher, level, clusters)
+                rungs = {"naive": cell["naive"], "plain": steps["strict"]["before"], **rungs}
+        tested = dict(zip(steps, _by_holm(list(steps.values())), strict=True))
         before = 0.0
-        for name, column in columns.items():
-            row = {"level": name, "success": cell[column], "gain": cell[column] - before}
-            rows.append({**keys, **row, **tested.get((*map(str, keys.values()), name), {})})
-            before = cell[column]
+        for name, success in rungs.items():
+            done = tested.get(name)
+            row: dict[str, Any] = {**keys, "layer": "", "level": name, "success": success}
+            if name != "naive":
+                row["gain"], before = success - before, success
+            if done is not None:
+                row |= {c: done[c] for c in ("n_cases", *STEP_COLUMNS) if c != "gain"}
+                row["layer"] = _LAYER_OF.get(name, "reading")
+                # Against other answers: over the cases that both have.
+                row["gain"] = done["gain"] if name in _LAYER_OF else row["gain"]
+            rows.append(row)
     frame = pd.DataFrame(rows, columns=[*by, *LADDER_COLUMNS])
-    return frame.astype(dict.fromkeys(STEP_COLUMNS[1:], float))
+    return frame.astype({**dict.fromkeys(STEP_COLUMNS[1:], float), "n_cases": "Int64"})
+
+
+def _but_layers(levels: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in levels.items() if k not in ("type_rules", "corrections")}
+
+
+def _plain_arms(arms: Levels) -> dict[str, str]:
+    # Arm with type rules -> the arm that has none and is alike in all else that comes before the
+    # first answer.
+    plain = {a: _but_layers(x) for a, x in arms.items() if x.get("type_rules") is False}
+    found = {
+        arm: next((name for name, others in plain.items() if others == _but_layers(levels)), None)
+        for arm, levels in arms.items()
+        if levels.get("type_rules")
+    }
+    return {arm: name for arm, name in found.items() if name is not None}
+
+
+def whole_ladders(ladder: pd.DataFrame, by: Sequence[str], arms: Levels) -> pd.DataFrame:
+    """Return a ladder's frame without the cells that are part of another cell's ladder: those of
+    arms that differ from another only in having fewer layers.
+    """
+    if "arm" not in by or ladder.empty:
+        return ladder
+    alike = [str(_but_layers(arms.get(str(arm), {"arm": arm}))) for arm in ladder["arm"]]
+    keys = [ladder[name].astype(str) for name in by]
+    layers = ladder["layer"].groupby(keys).transform("nunique")
+    others = [key for name, key in zip(by, keys, strict=True) if name != "arm"]
+    most = layers.groupby([*others, pd.Series(alike, ladder.index)]).transform("max")
+    return ladder[layers == most]
+
+
+def left_out_layers(ladder: pd.DataFrame) -> list[str]:
+    """Return a sentence for each layer that no rung of a ladder's frame belongs to.
+
+    >>> left_out_layers(pd.DataFrame({"layer": ["", "reading", "feedback"]}))
+    ['No two arms differ in type_rules alone, so the layer of the prompt is left out.']
+    """
+    return [sentence for layer, sentence in _LEFT_OUT.items() if layer not in set(ladder["layer"])]

@@ -54,7 +54,7 @@ from .cells import (
 from .comparison import ArmComparison, Opener, WholeRows, column_of, compare_arms
 from .differences import Difference, paired_difference
 from .gates import GateResult, check_gates
-from .ladder import ladder_frame
+from .ladder import Levels, ladder_frame
 
 EMBEDDED_MODEL = "toolparse-local/smollm2-135m"
 MANY = 3  # cells from which on the best one is a pick of many, and the most that are named
@@ -87,6 +87,7 @@ class ReportKeywords(ReportOptions, total=False):
     opener: Opener | None
     whole_rows: WholeRows | None
     calls: Callable[[], pd.DataFrame] | None
+    arms: Levels | None
 
 
 class Report:
@@ -100,7 +101,8 @@ class Report:
     `trials` has only those of `cells.READ`. `calls` gives their calls frame under `policy`, for
     figures tool by tool. `cluster` is a column that keeps whole cases together,
     such as conversation_id: intervals and p go by it instead of by case. `peers` says which arm
-    each arm is compared with, where `baseline` is a protocol of several arms.
+    each arm is compared with, where `baseline` is a protocol of several arms. `arms` has the
+    factors of each arm, for the ladder's layer of the prompt.
 
     Raises BadOptions for a frame without the columns of a trials frame, for a column, policy or
     baseline that it lacks, and where a cell has one trial twice. With "policy" among `by`
@@ -123,6 +125,7 @@ class Report:
         opener: Opener | None = None,
         whole_rows: WholeRows | None = None,
         calls: Callable[[], pd.DataFrame] | None = None,
+        arms: Levels | None = None,
     ) -> None:
         check_trials(trials)
         self.trials = trials.reset_index(drop=True)
@@ -153,6 +156,7 @@ class Report:
         self.opener = opener
         self._whole_rows = whole_rows
         self._calls = calls
+        self.arms = dict(arms or {})
         self.headline = read_under(self.trials, self.by, policy)
         check_once(self.headline, self.by)
         self.baseline = baseline
@@ -242,11 +246,12 @@ class Report:
 
     @cached_property
     def ladder(self) -> pd.DataFrame:
-        """One row per cell and level of help: success, the gain of the level, the interval of the
-        gain and its p. See `ladder.ladder_frame`.
+        """One row per cell and rung of help, from none to all three layers of type safety (prompt,
+        reading, feedback): success, the gain over the rung before, the interval of the gain and its
+        p. See `ladder.ladder_frame`.
         """
         return ladder_frame(
-            self.frame, self.trials, self.by, self.policy, self.level, self.clusters
+            self.frame, self.trials, self.by, self.policy, self.level, self.clusters, self.arms
         )
 
     @cached_property

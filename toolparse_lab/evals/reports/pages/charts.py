@@ -75,9 +75,11 @@ VERDICT_COLOURS: Mapping[str, str] = {
     "none": "#8c8c8c",
 }
 _STEPS: Mapping[str, tuple[str, str]] = {
+    "plain": ("#7f9fc6", "as written, without type rules"),
     "strict": ("#1f77b4", "as written"),
     "repaired": (style.SKY, "+ repairs"),
     "safe": (style.GREEN, "+ lossless coercion"),
+    "corrected": (style.PURPLE, "+ corrections"),
 }
 _TEXT = {"labelColor": "currentColor", "titleColor": "currentColor"}
 _ON_A_PAGE: Any = {
@@ -345,7 +347,7 @@ def _ladder(report: Report) -> Chart | None:
             if row["level"] == "naive":
                 ticks.append({"cell": name, "naive": float(share)})
             # A piece only where something was gained; the table says what was harmed.
-            elif share > reached or row["level"] == "strict":
+            elif share > reached or (not reached and row["level"] in ("plain", "strict")):
                 part = words.get(row["level"], loosest)
                 pieces.append({"cell": name, "part": part, "share": float(share) - reached})
                 reached = float(share)

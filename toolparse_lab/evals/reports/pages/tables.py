@@ -21,6 +21,7 @@ from ...scoring.outcomes import OUTCOMES, SUB_CODES
 from ..figures.breakdowns import EVERYTHING, INVALID, leader_sentence
 from ..figures.cells import ANSWER_KINDS, CALL_KINDS
 from ..figures.comparison import COMPARISON_COLUMNS
+from ..figures.ladder import left_out_layers, whole_ladders
 from ..figures.report import Report, levels_legend
 from .charts import label_of
 from .columns import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 TEMPLATES = "evals/reports/pages/templates"
 PARTS = f"{TEMPLATES}/parts.html"
+RUNGS = "Layer by layer"
 MAX_EXAMPLE = 240  # characters
 MAX_ROWS = 60  # of four columns each, of a table that grows with the models
 _MOST_CELLS = 12  # columns of the table of flips
@@ -225,7 +227,41 @@ def ladder(report: Report) -> Listing:
         "calls the share that was repaired or coerced. Unread are the answers that look like a "
         f"call and hold none that could be read. {levels_legend(report)}"
     )
+    left_out = left_out_layers(report.ladder)
+    if len(left_out) == 2:  # else `_rungs` says it
+        lead = f"{lead} {' '.join(left_out)}"
     return Listing("Less and more help", lead, columns, report.frame.to_dict("records"))
+
+
+def _rungs(report: Report) -> Listing | None:
+    # Three layers, one rung after another, where there are arms for more than reading.
+    left_out = left_out_layers(report.ladder)
+    if len(left_out) == 2 or not report.has_targets:
+        return None
+    columns = (
+        *_keys(report),
+        Column("layer", "l"),
+        Column("rung", "l", "level"),
+        Column("success", form=percent),
+        Column("gain, points", text=lambda row: points(row["gain"]) if row["layer"] else "–"),
+        Column(f"{level_words(report.level)} interval", text=_gain_interval),
+        Column("p (Holm)", key="p_holm", form=number(".2g")),
+        Column("cases", text=lambda row: "–" if pd.isna(row["n_cases"]) else str(row["n_cases"])),
+    )
+    lead = (
+        "What each layer of type safety gains over the rung before, on the same cases. The prompt: "
+        "plain is the arm without type rules, strict this arm, both as written. Reading: the same "
+        "answers repaired and coerced. Feedback: the calls that are still refused, as the model "
+        "corrected them. " + " ".join(left_out)
+    )
+    whole = whole_ladders(report.ladder, report.by, report.arms)
+    rungs = whole[whole["level"] != "naive"]
+    return Listing(RUNGS, lead.strip(), columns, rungs.to_dict("records"))
+
+
+def _gain_interval(row: Row) -> str:
+    ends = (row["gain_low"], row["gain_high"])
+    return "–" if any(map(pd.isna, ends)) else "{} to {}".format(*map(points, ends))
 
 
 def _gain(gain: float) -> str:
@@ -497,8 +533,8 @@ def _spent(report: Report) -> Listing | None:
 
 # In the order of a report.
 _MAKERS: Sequence[Callable[[Report], Listing | None]] = (
-    _layers, _beside_graded, _tools, _flips, _verdicts, codes, _rescues, _repeats, _conversations,
-    _sensitivity, _left_out, _missing, _spent,
+    _rungs, _layers, _beside_graded, _tools, _flips, _verdicts, codes, _rescues, _repeats,
+    _conversations, _sensitivity, _left_out, _missing, _spent,
 )  # fmt: skip
 
 

@@ -11,9 +11,11 @@ from ....core.values.printable import counted
 from ....views import show
 from ....views.show import text_width, visible
 from ..figures.gates import MARGIN
+from ..figures.ladder import left_out_layers
 from ..figures.report import Report, levels_legend
 from .columns import Column, Listing, Row, Section, n_left_of, percent, span
 from .tables import (
+    RUNGS,
     codes,
     comparison,
     failures,
@@ -102,8 +104,12 @@ def render_text(report: Report, width: int | None = None) -> str:
     tables: list[tuple[Listing, int | None]] = [(x, None) for x in (wrong, problems) if x.rows]
     tables += [(x, width) for x in listings_of(report) if x.title != problems.title]
     for listing, most in tables:
-        table, _ = _fitting(listing, most, _MOST_ROWS)
+        # A ladder without its last rungs would say nothing of them.
+        table, _ = _fitting(listing, most, None if listing.title == RUNGS else _MOST_ROWS)
         lines += [listing.title[:1].lower() + listing.title[1:], table, ""]
+    left_out = left_out_layers(report.ladder) if report.has_targets else []
+    if len(left_out) == 1:  # there is a table of layers, one of which it does not have
+        lines += [*left_out, ""]
     for warning in report.warnings:
         lines += textwrap.wrap(
             _printable(warning), prose, initial_indent="! ", subsequent_indent="  "

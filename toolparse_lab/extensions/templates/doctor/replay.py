@@ -230,7 +230,8 @@ def _requests_of(trial: Trial) -> tuple[list[dict[str, Any]], ToolsLike]:
         raise BadOptions(
             "this trial has one turn, so there is no later prompt to show it", got=trial.trial_id
         )
-    turns = trial.conversation.turns
+    # The conversation goes on as if its corrections had not been asked.
+    turns = [turn for turn in trial.conversation.turns if not turn.corrects]
     requests = []
     for turn in turns:
         native = turn.completion.endpoint_kind == "native_tools"
