@@ -10,9 +10,6 @@ read from then on.
 # their later turns may come at any time; neither is the reading of a protocol whose version nobody
 # knows.
 #
-# Most answers are read the same whatever the policy is (`reads_alike`). Which those are is kept
-# beside a block, and another policy copies their rows and reads the others only.
-#
 # Blocks are read by this process, by a pool, or by the workers of a cluster. Whoever reads takes
 # the answers from the store itself, and sends back columns, which are small; this process alone
 # writes them. So what was read before Ctrl-C or a lost worker stays.
@@ -23,7 +20,6 @@ read from then on.
 from __future__ import annotations
 
 import warnings
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -38,11 +34,9 @@ from ..entry.foreign.protocol import AnyProtocol
 from ..evals.cases.collection import Cases
 from ..evals.engines import Engine, available_processes, check_engine, results_of, travels
 from ..evals.readings.readers import version_of
-from ..evals.scoring.trial import Trial, trial_id_of
-from ..formats.base import Protocol
+from ..evals.scoring.trial import Trial
 from ..formats.registry import is_shipped, protocol_of
 from ..middleware.flow.reading import internal_problem_of
-from ..parser.resolve import ALIKE, reads_alike
 from ..runner.exchange.types import Held, PlanItem
 from ..runner.progress import Progress, Show
 from ..runner.store.readings import Block
@@ -61,7 +55,6 @@ MANY = 20_000
 _SHOWN = 3000  # answers that take two seconds, from which on progress is shown
 FRAMES = ("trials", "calls")
 """The kinds of frames that are kept of a reading."""
-_ALIKE = "alike"  # the kind that says of each trial whether another policy would read it the same
 _SEAL = -1  # the number, among the blocks of the trials, of the row that speaks of all
 _REMARKS = {"note": "note", "override": "outcome", "override_why": "why"}  # column -> part
 _ROOMS = ("core", "arguments", "formats", "parser", "middleware", "evals")  # of the readers' code
@@ -83,7 +76,6 @@ class Way:
     version: str
     protocol: AnyProtocol | None
     policy: Policy
-    alike: bool
 
     def kind(self, frame: str) -> str:
         """Return the name under which the store keeps a kind of frame of this reading."""
@@ -276,10 +268,8 @@ class KeptReadings:
         if None in versions or any(own):
             return None
         version = _digest([code_digest(), *map(str, versions), *(r.id for r in readers)])
-        # Nobody knows what another's parser does under which policy.
-        alike = policy in ALIKE and all(isinstance(reader, Protocol) for reader in readers)
         readers_name = "own" if protocol is None else protocol.id
-        return Way(readers_name, version[:16], protocol, policy, alike)
+        return Way(readers_name, version[:16], protocol, policy)
 
     # -- what is there
 
@@ -496,104 +486,23 @@ def parse_elsewhere(work: _Work) -> _Parsed:
 
 
 def parse_block(reader: RunReader, work: _Work) -> _Parsed:
-    """Return the columns of a block: those of its answers, or of as many as no other policy has
-    read already, and what made it.
-    """
-    from ..evals.frames.dtypes import join_frames  # pandas is slow to import
-    from ..evals.frames.files import packed  # as above
+    """Return the columns of a block's answers, and what made it."""
+    from ..evals.frames.files import packed  # pandas is slow to import
 
     way = work.way
     # The mark comes first: an answer that is recorded meanwhile is seen the next time.
     mark = reader.store.newest_row()
     answers = _digest_of_answers(reader, work.items)
     made_of = Block(_digest_of_items(work.items), answers, mark)
-    twin = _twin_of(reader, work, made_of) if way.alike else None
-    alike = twin.alike if twin else [False] * len(work.items)
-    others = [item for item, same in zip(work.items, alike, strict=True) if not same]
-    readings = list(reader.readings(others, way.protocol, way.policy))
-    trials = [trial for trial, _ in readings]
+    trials = list(reader.trials(work.items, way.protocol, way.policy))
 
     bodies = {}
     for kind in FRAMES:
         frame = _made(reader, kind, trials)
-        if twin is not None:
-            places = {trial_id: n for n, trial_id in enumerate(twin.ids)}
-            frame = join_frames([twin.copied(kind), frame], kind)
-            order = frame["trial_id"].map(places).argsort(kind="stable")
-            frame = frame.iloc[order].reset_index(drop=True)
         frame = frame.drop(columns=[name for name in _REMARKS if name in frame])
         bodies[kind] = packed(frame, kind)
-    if way.alike:
-        own = iter(_is_alike(trial, fitted) for trial, fitted in readings)
-        bits = bytes(same or next(own) for same in alike)
-        bodies[_ALIKE] = zlib.compress(bits)
     faulty = any(internal_problem_of(trial.result) for trial in trials)
     return _Parsed(work.number, made_of, bodies, faulty, len(work.items))
-
-
-def _is_alike(trial: Trial, fitted: bool) -> bool:
-    if trial.result is None or trial.completion is None:
-        return False
-    # The score coerces calls of a provider itself, where it has changed the name of their tool.
-    is_native = trial.completion.endpoint_kind == "native_tools"
-    return reads_alike(trial.result, fitted or is_native)
-
-
-@dataclass(frozen=True, slots=True)
-class _Twin:
-    # The kept columns of the same answers under another policy. alike: of each trial. ids: the
-    # trials' under the policy that is wanted.
-    frames: Mapping[str, Frame]
-    alike: Sequence[bool]
-    policy: Policy
-    ids: Sequence[str]
-
-    def copied(self, kind: str) -> Frame:
-        # The rows of the trials that are alike, as the wanted policy has them.
-        from ..evals.frames.dtypes import typed  # pandas is slow to import
-
-        pairs = zip(self.frames["trials"]["trial_id"], self.ids, self.alike, strict=True)
-        new_ids = {old: new for old, new, same in pairs if same}
-        frame = self.frames[kind]
-        frame = frame[frame["trial_id"].isin(new_ids)].reset_index(drop=True)
-        ids = [new_ids[trial_id] for trial_id in frame["trial_id"]]
-        frame["trial_id"] = typed(ids, "string")
-        frame["policy"] = typed([self.policy] * len(frame), "category")
-        if kind == "calls":
-            call_ids = [f"{i}/{index}" for i, index in zip(ids, frame["index"], strict=True)]
-            frame["call_id"] = typed(call_ids, "string")
-        return frame
-
-
-def _twin_of(reader: RunReader, work: _Work, made_of: Block) -> _Twin | None:
-    from ..evals.frames.files import unpacked  # pandas is slow to import
-
-    store, run_id = reader.store, reader.run_id
-    for policy in ALIKE:
-        way = replace(work.way, policy=policy)
-        block = store.reading_blocks(run_id, way.kind(_ALIKE), work.number).get(work.number)
-        if block is None or (block.items, block.answers) != (made_of.items, made_of.answers):
-            continue
-        kinds = (*FRAMES, _ALIKE)
-        bodies = {k: store.reading_block(run_id, way.kind(k), work.number) for k in kinds}
-        kept = {kind: body for kind, body in bodies.items() if body is not None}
-        if len(kept) == len(kinds):
-            frames = {kind: unpacked([kept[kind]], kind) for kind in FRAMES}
-            alike = [bool(bit) for bit in zlib.decompress(kept[_ALIKE])]
-            wanted = work.way.policy
-            return _Twin(frames, alike, wanted, _ids_under(wanted, frames["trials"]))
-    return None
-
-
-def _ids_under(policy: Policy, trials: Frame) -> list[str]:
-    words = ("run_id", "case_id", "model", "arm", "prompt_protocol", "parse_protocol")
-    columns = [trials[name].astype(str) for name in words]
-    return [
-        trial_id_of(run_id, case_id, model, arm, prompt, parse, policy, int(trial))
-        for run_id, case_id, model, arm, prompt, parse, trial in zip(
-            *columns, trials["trial"], strict=True
-        )
-    ]
 
 
 def _made(reader: RunReader, kind: str, trials: Sequence[Trial]) -> Frame:

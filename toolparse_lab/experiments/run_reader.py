@@ -32,7 +32,6 @@ from ..middleware.flow import (
     read_answer,
     recorded_tokens,
 )
-from ..parser.resolve import FITS
 from ..runner.exchange.types import Completion, PlanItem, Request
 from ..runner.store.store import Store
 from .plan import Plan
@@ -140,25 +139,18 @@ class RunReader:
 
         An item without a recorded answer has a trial as well, one without a result.
         """
-        return (trial for trial, _ in self.readings(items, protocol, policy))
-
-    def readings(
-        self, items: Iterable[PlanItem], protocol: AnyProtocol | None, policy: Policy
-    ) -> Iterator[tuple[Trial, bool]]:
-        """Yield what `trials` does, and False if no arguments were held to a schema on the way."""
         # One question for all of them: remarks are few, and the newest hold whatever is in memory.
         remarks = self.store.remarks(self.run_id)
         for item, completion, recorded in self._recorded(items):
             key = (self._identity(item, completion), protocol, policy)
             trial = self._trials.get(key)
-            fits = FITS.count if trial is None else None
             if trial is None:
                 trial = self._read(item, completion, recorded, protocol, policy)
             trial = self._remarked(trial, remarks)
             conversation = trial.conversation
             if conversation is None or conversation.stop not in OPEN:
                 _keep(self._trials, key, trial)
-            yield trial, fits != FITS.count
+            yield trial
 
     def _remarked(self, trial: Trial, remarks: Mapping[str, Mapping[str, str]]) -> Trial:
         own = Remarks(**remarks.get(trial.trial_id, {}), keep=self._keep)

@@ -20,7 +20,6 @@ And where each argument came from.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,8 +37,6 @@ from ..core.types import (
     Edit,
     OriginTable,
     ParseOptions,
-    ParseResult,
-    Policy,
     Problem,
     Segment,
     Span,
@@ -48,7 +45,7 @@ from ..core.types import (
 )
 from ..core.types.call import LateAccount, make_call, make_late_call
 from ..core.types.spans import StepSpans, make_problem
-from ..core.values import Value, escape_token, read_strict, write_canonical
+from ..core.values import escape_token, write_canonical
 from ..formats.base import Decoded, Opening, Places, Protocol, Reading, Tools
 from ..formats.python.call import read_instead
 from ..formats.tool_names import near_tool, offered_name
@@ -176,7 +173,6 @@ class Resolver:
         # The call of a body that its codec showed in one look, the same as `decode` and `calls`
         # return otherwise; None if its texts are not plainly what its tool wants. body: a text, and
         # where the body begins and ends in it, since a long one is copied only if it is asked for.
-        FITS.count += 1
         arguments_json = read_texts(texts, tool.schema_json, UNRECORDED, trim=trim)
         if arguments_json is None:
             return None
@@ -301,8 +297,6 @@ class Resolver:
         # Arguments as JSON before and after they are fit to the schema, and the steps. tool: None
         # if the tool is unknown, so that nothing is known of its arguments.
         policy = self.options.coerce
-        if tool is not None:
-            FITS.count += 1
         # One look is enough for arguments that plainly are what the schema says, which most are;
         # and one pass for texts that plainly say what it wants.
         if d.untyped and policy == "safe" and tool is not None and type(d.arguments) is dict:
@@ -356,51 +350,6 @@ class Resolver:
                 for p, span in zip(found, places, strict=True)
             )
         return source_json, arguments_json, coerced
-
-
-ALIKE: tuple[Policy, ...] = ("none", "safe", "middleware")
-"""The policies that `reads_alike` speaks of."""
-
-
-class _Fits(threading.local):
-    count = 0
-
-
-FITS = _Fits()
-"""How often this thread has held arguments to a schema."""
-
-
-def reads_alike(result: ParseResult, fitted: bool = True) -> bool:
-    """Return True if an answer is sure to be read the same under each policy of `ALIKE`.
-
-    False says nothing. result: of one of our protocols, read under one of these policies. fitted:
-    False if `FITS` did not count on while it was read.
-    """
-    # Policies differ in `_fitted` alone. Whatever else was tried on the way here may have been
-    # dropped for what one of them made of it, so only an answer counts that is without any trouble,
-    # or in which nothing was fitted.
-    if not fitted:
-        return result.options.coerce in ALIKE and not any(call.ok for call in result.calls)
-    tools = {tool.name: tool for tool in reversed(result.tools)}
-    return (
-        result.options.coerce in ALIKE
-        and result.verdict == "clean"
-        and not any(result.all_problems())
-        and all(
-            call.segment.kind == "call"
-            and not call.steps
-            and call.name in tools
-            and _is_settled(read_strict(call.arguments_json), tools[call.name].schema_json)
-            for call in result.calls
-        )
-    )
-
-
-def _is_settled(arguments: Value, schema_json: str) -> bool:
-    # Also where they were written as raw texts, of which a policy may make more.
-    return not may_be_wrapped(arguments) and all(
-        fits(arguments, schema_json, policy, True) for policy in ALIKE
-    )
 
 
 def _plain_account(
