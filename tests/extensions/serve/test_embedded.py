@@ -94,7 +94,7 @@ def test_the_runner_asks_it_as_any_endpoint(server: LocalServer) -> None:
     answers = [complete_one(server.model, stream=stream) for stream in (False, True)]
     assert {c.status for c in answers} == {"ok"}, answers[0].error_message
     assert answers[0].raw == answers[1].raw
-    assert len(answers[1].chunks) > 10
+    assert len(answers[1].chunks) > 5
     call = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
     for stream in (False, True):
         grammar = "root ::= " + json.dumps(call)

