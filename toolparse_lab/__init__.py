@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     )
     from .evals.readings.compare import Comparison, compare
     from .evals.reports.figures.report import report
-    from .evals.scoring.reward import reward
     from .formats.json.mix import json_mix_protocol
     from .formats.models import protocol_for
     from .formats.xml.morph_xml import morph_xml_protocol
@@ -82,7 +81,6 @@ _LATE = {
     "evals.cases.loading": "example_cases example_conversations example_recording load_cases",
     "evals.readings.compare": "Comparison compare",
     "evals.reports.figures.report": "report",
-    "evals.scoring.reward": "reward",
     "formats.json.mix": "json_mix_protocol",
     "formats.models": "protocol_for",
     "formats.xml.morph_xml": "morph_xml_protocol",
@@ -150,7 +148,6 @@ __all__ = [
     "protocol_for",
     "protocols",
     "report",
-    "reward",
     "rjson",
     "rxml",
     "stream",

@@ -29,13 +29,6 @@ from ..runner.store.store import Store
 from .kept_readings import KeptReadings, Workers
 from .plan import Plan
 from .run_reader import RunReader, UnreadTrials, in_batches, with_code
-from .training_rows import (
-    TrainingForm,
-    Written,
-    checked_form,
-    sft_rows,
-    write_rows,
-)
 
 if TYPE_CHECKING:
     from ..evals.cases.matchers import Matchers
@@ -403,32 +396,6 @@ class Run:
         from ..evals.frames.recorded import chunks_frame  # pandas is slow to import
 
         return chunks_frame(self._reader.answers(self._reader.items({"case_id": case_id})))
-
-    # rows to train on
-
-    def to_sft(
-        self,
-        path: str | Path,
-        *,
-        form: TrainingForm | None = None,
-        **reading: Unpack[Reading],
-    ) -> Written:
-        """Write every answer that is right as written as a row of chat messages (JSON lines).
-
-        Each row has `messages`, the answer last, and `tools` (JSON text) where there are any.
-        Answers that are right only after a repair or a coercion are left out, and so is all that is
-        not judged; the return value says how many.
-
-        Args:
-            path: a new file, or one to replace.
-            form: 'calls' writes `tool_calls` for the model's chat template, 'text' what the model
-                wrote, behind the messages as they were sent. By default as the answer was asked.
-            reading: as for `trials`.
-
-        Raises BadOptions for another form, and StoreError where the file cannot be written.
-        """
-        form = checked_form(form)
-        return write_rows(path, lambda left_out: sft_rows(self._trials(**reading), form, left_out))
 
     # reports
 

@@ -18,6 +18,7 @@ from tests.chat_templates import WITH_TURNS
 from tests.vocabularies import answer_of, vocabulary
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, StoreError
+from toolparse_lab.extensions.train import reward, sft
 from toolparse_lab.middleware.flow import recorded_tokens
 from toolparse_lab.runner.chat_templates.renderer import ChatTemplate
 
@@ -107,14 +108,14 @@ def test_the_frame_of_arguments_has_tokens_and_whether_each_is_right(lab: tp.Lab
 
 def test_right_answers_as_written_become_chat_rows(lab: tp.Lab, tmp_path: Path) -> None:
     run = ingested(lab)
-    written = run.to_sft(tmp_path / "sft.jsonl", form="calls")
+    written = sft(run, tmp_path / "sft.jsonl", form="calls")
     assert written.rows == 1
     assert dict(written.left_out) == {"not right": 2, "right after a repair or a coercion": 2}
     (row,) = lines(tmp_path / "sft.jsonl")
     function = {"name": "weather", "arguments": {"city": "Oslo", "days": 3}}
     assert row["messages"][-1]["tool_calls"] == [{"type": "function", "function": function}]
     assert json.loads(row["tools"])[0]["function"]["name"] == "weather"
-    assert run.to_sft(tmp_path / "sft.jsonl", form="text").rows == 1
+    assert sft(run, tmp_path / "sft.jsonl", form="text").rows == 1
     (row,) = lines(tmp_path / "sft.jsonl")
     assert row["messages"][-1] == {"role": "assistant", "content": RIGHT}
 
@@ -124,9 +125,9 @@ def test_what_cannot_be_written_leaves_the_file_as_it_was(lab: tp.Lab, tmp_path:
     file = tmp_path / "rows.jsonl"
     file.write_text("before")
     with pytest.raises(BadOptions, match="form"):
-        run.to_sft(file, form="poem")
+        sft(run, file, form="poem")  # type: ignore[arg-type]
     with pytest.raises(StoreError):
-        run.to_sft(tmp_path / "nowhere" / "rows.jsonl")
+        sft(run, tmp_path / "nowhere" / "rows.jsonl")
     assert file.read_text() == "before"
     assert [p.name for p in tmp_path.iterdir() if p.suffix == ".jsonl"] == ["rows.jsonl"]
 
@@ -147,7 +148,7 @@ def test_rows_load_as_a_dataset_and_render_back(lab: tp.Lab, tmp_path: Path) -> 
         row["request"]["tools"] = nullable
     run = lab.ingest(rows, protocol="hermes", progress=False)
     file = tmp_path / "sft.jsonl"
-    assert run.to_sft(file, form="calls").rows == 3
+    assert sft(run, file, form="calls").rows == 3
     program = (
         "import datasets, json, sys\n"
         "rows = datasets.load_dataset('json', data_files=sys.argv[1], split='train',"
@@ -178,12 +179,12 @@ def test_a_reward_is_the_mean_of_its_parts() -> None:
     wanted = [{"name": "weather", "arguments": {"city": "Oslo", "days": 3}}]
     texts = list(ANSWERS.values())
     columns = {"tools": [TOOLS] * 5, "target": [wanted] * 5}
-    judge = tp.reward("hermes", {"right": 1})
+    judge = reward("hermes", {"right": 1})
     assert judge(texts, **columns) == [1, 1, 1, 0, 0]
-    assert tp.reward("hermes", {"unrepaired": 1})(texts, **columns) == [1, 0, 0, 1, 0]
-    assert tp.reward("hermes", {"valid": 1})(texts, **columns) == [1, 1, 1, 1, 0]
-    assert tp.reward("hermes", {"arguments": 1})(texts, **columns) == [1, 1, 1, 0.5, 0]
-    both = tp.reward("hermes", {"right": 3, "unrepaired": 1})
+    assert reward("hermes", {"unrepaired": 1})(texts, **columns) == [1, 0, 0, 1, 0]
+    assert reward("hermes", {"valid": 1})(texts, **columns) == [1, 1, 1, 1, 0]
+    assert reward("hermes", {"arguments": 1})(texts, **columns) == [1, 1, 1, 0.5, 0]
+    both = reward("hermes", {"right": 3, "unrepaired": 1})
     assert both(texts, **columns) == [1, 0.75, 0.75, 0.25, 0]
     assert judge.__name__ == "tool_calls_hermes"
 
@@ -196,7 +197,7 @@ def test_a_reward_takes_what_trainers_hand_over() -> None:
         [{"role": "assistant", "content": "", "tool_calls": [{"function": function}]}],
         [{"role": "assistant", "content": "No."}],
     ]
-    judge = tp.reward("hermes", target="answer")
+    judge = reward("hermes", target="answer")
     rewards = judge(
         prompts=["q"] * 3,
         completions=completions,
@@ -209,7 +210,7 @@ def test_a_reward_takes_what_trainers_hand_over() -> None:
 
 
 def test_without_a_target_only_what_can_be_judged_counts() -> None:
-    judge = tp.reward("hermes")
+    judge = reward("hermes")
     assert judge([RIGHT, "Hello"], tools=[TOOLS] * 2) == [1.0, None]
     # Where no call is wanted, a text is right.
     assert judge([RIGHT, "Hello"], tools=[TOOLS] * 2, target=[[], []])[1] == 1.0
@@ -227,24 +228,16 @@ def test_without_a_target_only_what_can_be_judged_counts() -> None:
 )
 def test_a_wrong_reward_is_refused(weights: Any, columns: Any) -> None:
     with pytest.raises(BadOptions):
-        tp.reward("hermes", weights)(["a", "b"], **columns)
+        reward("hermes", weights)(["a", "b"], **columns)
 
 
 # -- the command line
 
 
-def test_tokens_and_rows_on_the_command_line(lab: tp.Lab, tmp_path: Path, capsys: Any) -> None:
+def test_rows_on_the_command_line(lab: tp.Lab, tmp_path: Path, capsys: Any) -> None:
     run = ingested(lab)
-    trial = run.trials()[0]
-    store = ["--store", str(lab.store.url)]
-    assert main(["tokens", run.run_id[:8], trial.trial_id, *store]) == 0
-    out = capsys.readouterr().out
-    assert "0/city" in out
-    assert "77.9%" in out
-    assert main(["tokens", run.run_id[:8], trial.trial_id, "--json", *store]) == 0
-    labels = json.loads(capsys.readouterr().out)
-    assert "".join(label["text"] for label in labels) == RIGHT
     file = tmp_path / "sft.jsonl"
-    assert main(["export", run.run_id[:8], "--out", str(file), *store]) == 0
+    store = ["--store", str(lab.store.url)]
+    assert main(["sft", run.run_id[:8], "--out", str(file), *store]) == 0
     assert lines(file)
     assert "left out" in capsys.readouterr().out

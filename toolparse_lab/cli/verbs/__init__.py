@@ -29,10 +29,6 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "show one trial: the question, the answer and its parse",
         ),
         "open": ("recorded", "work on recorded answers or on one text in the browser"),
-        "tokens": (
-            "training",
-            "show the tokens of an answer",
-        ),
     },
     "ask models and compare": {
         "run": ("asking", "ask models, and report how well they call tools"),
@@ -52,7 +48,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "recorded",
             "parse recorded answers with other protocols or policies, without a model",
         ),
-        "export": ("training", "write recorded answers as rows to train on"),
+        "export": ("frames", "write the trials, calls or events of a run to a file"),
     },
     "prepare and check inputs": {
         "init": ("project", "begin a project: settings, a plan and cases to start from"),

@@ -41,17 +41,22 @@ def _writing(path: str | Path) -> Iterator[None]:
 
 
 def write_frame(frame: pd.DataFrame, path: str | Path) -> Path:
-    """Write a frame as Parquet or CSV, by the path's suffix, and return the path.
+    """Write a frame as Parquet, CSV or JSON lines, by the path's suffix, and return the path.
 
     Raises BadOptions for another suffix, and StoreError.
     """
     file = Path(path)
-    if file.suffix not in (".parquet", ".csv"):
+    if file.suffix not in (".parquet", ".csv", ".jsonl"):
         raise BadOptions(
-            "a frame is written as Parquet or CSV", got=file.name, expected=".parquet or .csv"
+            "a frame is written as Parquet or CSV",
+            got=file.name,
+            expected=".parquet, .csv or .jsonl",
         )
     with _writing(path):
-        (frame.to_parquet if file.suffix == ".parquet" else frame.to_csv)(file, index=False)
+        if file.suffix == ".jsonl":
+            frame.to_json(file, orient="records", lines=True, date_format="iso")
+        else:
+            (frame.to_parquet if file.suffix == ".parquet" else frame.to_csv)(file, index=False)
     return file
 
 

@@ -1,23 +1,24 @@
-"""Recorded answers as rows to train on."""
+"""Recorded answers as chat rows for supervised fine-tuning."""
 
-# What is trained on must be the model's own and rightly judged: right as written, with no repair,
-# no coercion and no other reading. Everything else is left out, and counted by its reason.
+# How it works. A row is right as written: no repair, no coercion, no other reading. Everything else
+# is left out, and counted by its reason.
 
 from __future__ import annotations
 
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
-from ..core.errors import BadOptions, StoreError
-from ..core.files import replace_file
-from ..core.values import write_canonical
-from ..core.values.printable import counted
-from ..evals.scoring.trial import Trial
+from ...core.errors import BadOptions, StoreError
+from ...core.files import replace_file
+from ...core.values import write_canonical
+from ...core.values.printable import counted
+from ...evals.scoring.trial import Trial
+from ...experiments.run import Reading, Run
 
 TrainingForm: TypeAlias = Literal["calls", "text"]
 """How an answer is written: with `tool_calls`, for the model's chat template, or as its text."""
@@ -46,20 +47,39 @@ class Written:
         return f"{head}; left out: {reasons}"
 
 
-def write_rows(
-    path: str | os.PathLike[str], rows: Callable[[Counter[str]], Iterator[Row]]
+def sft(
+    run: Run,
+    path: str | os.PathLike[str],
+    *,
+    form: TrainingForm | None = None,
+    **reading: Unpack[Reading],
 ) -> Written:
-    """Write rows as JSON lines, in place of a file that is there.
+    """Write every answer that is right as written as a row of chat messages (JSON lines).
 
-    rows: yields them, and counts what it leaves out by its reason. Raises StoreError where the file
-    cannot be written; one that is there stays as it is then.
+    Each row has `messages`, the answer last, and `tools` (JSON text) where there are any. Answers
+    that are right only after a repair or a coercion are left out, and so is all that is not judged;
+    the return value says how many.
+
+    Args:
+        run: a recorded run.
+        path: a new file, or one to replace.
+        form: 'calls' writes `tool_calls` for the model's chat template, 'text' what the model
+            wrote, behind the messages as they were sent. By default as the answer was asked.
+        reading: as for `run.trials`.
+
+    Raises BadOptions for another form, and StoreError where the file cannot be written; one that is
+    there stays as it is then.
     """
+    if form not in (None, "calls", "text"):
+        raise BadOptions(
+            "no form of training rows of this name", got=form, expected="'calls', 'text' or None"
+        )
     left_out: Counter[str] = Counter()
     count = 0
 
     def lines() -> Iterator[str]:
         nonlocal count
-        for row in rows(left_out):
+        for row in _rows(run.trials(**reading), form, left_out):
             count += 1
             yield json.dumps(row) + "\n"
 
@@ -70,10 +90,10 @@ def write_rows(
     return Written(file, count, dict(left_out.most_common()))
 
 
-def sft_rows(
+def _rows(
     trials: Iterable[Trial], form: TrainingForm | None, left_out: Counter[str]
 ) -> Iterator[Row]:
-    """Yield one chat row for each answer that is right as written, each text once a prompt."""
+    # Each text once a prompt.
     seen: set[str] = set()
     for trial in trials:
         if reason := _why_not_right(trial):
@@ -90,25 +110,15 @@ def sft_rows(
         yield row
 
 
-# -- which answers
-
-
-def _why_not_judged(trial: Trial) -> str:
-    if trial.completion is None or not trial.completion.ok or trial.score is None:
-        return "without an answer"
-    return "without a target" if trial.score.success is None else ""
-
-
 def _why_not_right(trial: Trial) -> str:
-    score, reason = trial.score, _why_not_judged(trial)
-    if reason or score is None:
-        return reason
+    score = trial.score
+    if trial.completion is None or not trial.completion.ok or score is None:
+        return "without an answer"
+    if score.success is None:
+        return "without a target"
     if not score.success:
         return "not right"
     return "" if score.strict else "right after a repair or a coercion"
-
-
-# -- how they are written
 
 
 def _form_of(trial: Trial) -> TrainingForm:
@@ -142,12 +152,3 @@ def _answer_of(trial: Trial, form: TrainingForm) -> Row:
         if call.readable
     ]
     return {"role": "assistant", "content": result.text.strip(), "tool_calls": calls}
-
-
-def checked_form(form: Any) -> TrainingForm | None:
-    """Return the form of rows. Raises BadOptions for one that does not exist."""
-    if form not in (None, "calls", "text"):
-        raise BadOptions(
-            "no form of training rows of this name", got=form, expected="'calls', 'text' or None"
-        )
-    return form  # type: ignore[no-any-return]

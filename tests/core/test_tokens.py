@@ -18,7 +18,7 @@ from toolparse_lab.core.errors import NoSuchItem
 from toolparse_lab.core.types import Span
 from toolparse_lab.core.types.tokens import TokenPieces, Tokens, leaves_of, pieces_of
 
-SHARED = Path(__file__).parents[2] / "cases"
+SHARED = Path(__file__).parents[1] / "cases"
 CASES = [
     (row.get("raw") or row.get("text"), row.get("protocol") or "auto", row.get("tools"))
     for name in ("formats.jsonl", "field_reports.jsonl", "damaged_calls.jsonl")

@@ -1,4 +1,4 @@
-"""`tp.reward`: a trainer's reward for tool calls that are right, valid and need no repair."""
+"""A trainer's reward for tool calls that are right, valid and need no repair."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ...core.types import ParseResult
 from ...core.types.call import is_repeat
 from ...entry.capture import capture
 from ...entry.parse import parse_text
+from ...evals.cases.case import Case
+from ...evals.cases.matchers import DEFAULT_MATCHERS, Matchers
+from ...evals.cases.target import is_wish
+from ...evals.scoring.rescues import judge_arguments
+from ...evals.scoring.score import score_completion
 from ...formats.like import ProtocolLike
 from ...runner.exchange.types import Completion
-from ..cases.case import Case
-from ..cases.matchers import DEFAULT_MATCHERS, Matchers
-from ..cases.target import is_wish
-from .rescues import judge_arguments
-from .score import score_completion
 
 PARTS: Mapping[str, str] = {
     "right": "1 if the calls are the wanted ones, or rightly none",
@@ -55,8 +55,7 @@ def reward(
 
     Raises BadOptions for a part that does not exist or a weight that is no number.
 
-    >>> import toolparse_lab as tp
-    >>> judge = tp.reward("hermes")
+    >>> judge = reward("hermes")
     >>> call = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
     >>> wanted = [{"name": "f", "arguments": {"a": 1}}]
     >>> judge([call, "I cannot."], tools=[[{"name": "f"}]] * 2, target=[wanted] * 2)
