@@ -5,7 +5,6 @@ This is where the runner and the parsers meet: everything below knows only one o
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,27 +14,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
-from . import __version__
 from .core.errors import (
     BadOptions,
-    BadPlan,
-    ProviderError,
     StoreError,
-    ToolparseError,
-    UnknownName,
-    near,
 )
-from .core.toolspec import ToolsLike, tool_specs
+from .core.toolspec import ToolsLike
 from .core.types import ParseOptions, ParseResult, Policy
-from .core.values.printable import counted
-from .entry.foreign.protocol import AnyProtocol
-from .evals.cases.case import Case
 from .evals.cases.loading import CasesLike
 from .evals.cases.rows import Errors, Others
 from .evals.engines import Engine
-from .evals.scoring.trial import Trial
-from .experiments.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
-from .experiments.endpoint_check import check_cells, refuse_failed
+from .experiments.arms import own_protocols
+from .experiments.endpoint_check import check_cells
 from .experiments.ingest.build import ingest
 from .experiments.ingest.settings import Settings
 from .experiments.kept_readings import Workers
@@ -45,25 +34,20 @@ from .experiments.plan import (
     Plan,
     PlanProtocols,
     make_plan,
-    plan_messages_as_they_are,
-    plan_one,
-    question_of,
 )
-from .experiments.rounds import run_rounds
 from .experiments.run import HEADLINE, Run
-from .experiments.stored_run import find_run, run_row, stored_plan, stored_summary
+from .experiments.session import Session
+from .experiments.stored_run import run_row
 from .formats.like import ProtocolLike
-from .formats.prompt.own_prompt import OwnPrompt
-from .middleware import CorrectedAnswer, Reply, correct_answer, create_tool_middleware
+from .middleware import CorrectedAnswer
 from .middleware.correction import Corrected, CorrectionContext, Feedback
-from .middleware.correction.drive import corrected_by, tokens_of
+from .middleware.correction.drive import corrected_by
 from .middleware.correction.prompt import CorrectionWording, correction_messages
 from .middleware.flow import Runnable, asked_of, read_answer, recorded_tokens
 from .middleware.flow.factors import PlanSettings, QuestionSettings, TaskSettings
 from .middleware.plans.request import PlanAnswer, plan_messages, read_plan_answer
-from .runner.exchange.summary import LIMITS
-from .runner.exchange.types import PROVIDER_HINTS, RAW_COMPLETION, Completion, Model
-from .runner.limits import RunLimits, check_limits
+from .runner.exchange.types import Model
+from .runner.limits import RunLimits
 from .runner.loop import run_sync
 from .runner.progress import Show
 from .runner.store.recording import replay
@@ -108,11 +92,8 @@ class Lab:
         self.store = Store(os.fspath(store))
         # Models and protocols this lab has seen, for runs that are opened later: a store holds
         # neither credentials nor code.
-        self.models: dict[str, Model] = {}
-        self._protocols: dict[str, AnyProtocol] = {}
-        self._prompts: dict[str, OwnPrompt] = {}
-        # Answers in the place of litellm; see `replaying`.
-        self._complete: Any = None
+        self._session = Session(self.store)
+        self.models = self._session.models
 
     def __repr__(self) -> str:
         return f"Lab{repr(self.store).removeprefix('Store')}"
@@ -166,7 +147,7 @@ class Lab:
             **settings,
         )
         self.models.update(plan.models)
-        self._remember_protocols(plan.arms)
+        self._session.remember(plan.arms)
         return plan
 
     def run(self, plan: Plan, *, despite_check: bool = False, **limits: Unpack[RunLimits]) -> Run:
@@ -188,47 +169,7 @@ class Lab:
         self, plan: Plan, *, despite_check: bool = False, **limits: Unpack[RunLimits]
     ) -> Run:
         """Do the same as `run`, for async code."""
-        if not isinstance(plan, Plan):
-            raise BadPlan(
-                "only a plan can be run",
-                got=type(plan).__name__,
-                expected="the plan that lab.plan(cases, models, protocols) returns",
-                hint='plan = lab.plan("cases.jsonl", models, ["hermes"]); lab.run(plan)',
-            )
-        check_limits(limits)
-        if plan.items and not plan.requests:
-            raise BadPlan(
-                "there is nothing to ask: these are outputs from elsewhere",
-                got=counted(len(plan.items), "answer"),
-                hint="plan the same cases with lab.plan(run.plan.cases, models, protocols)",
-            )
-
-        run_id = await self._begin(plan, despite_check, limits)
-        limits.setdefault("complete", self._complete)
-        try:
-            summary = await run_rounds(plan, self.store, run_id, **limits)
-        except ToolparseError:
-            # Most of these are raised before anything is asked, where nobody else marks the run as
-            # over.
-            with suppress(ToolparseError):
-                self.store.finish_run(run_id, "incomplete")
-            raise
-        return Run(self.store, run_id, plan, summary, partial(self._retry, plan))
-
-    async def _begin(
-        self, plan: Plan, despite_check: bool, limits: Mapping[str, Any], **record: Any
-    ) -> str:
-        """Record a plan, with other facts to keep, as a run that is begun, and return its id."""
-        # The store is written by its own thread, so that the event loop stays free.
-        loop = asyncio.get_running_loop()
-        if self._complete is None and not despite_check:
-            await loop.run_in_executor(self.store.writer, refuse_failed, plan, self.store)
-        row = {**plan.to_dict(), "version": __version__, **record}
-        chosen = {name: v for name, v in limits.items() if name in LIMITS and v is not None}
-        if chosen:
-            row["limits"] = chosen
-        begin = partial(self.store.begin_run, row, plan.items, requests=plan.requests)
-        return await loop.run_in_executor(self.store.writer, begin)
+        return await self._session.run(plan, despite_check=despite_check, **limits)
 
     def check(
         self,
@@ -248,7 +189,8 @@ class Lab:
         """
         by_alias = model_map(models)
         self.models.update(by_alias)
-        return check_cells(by_alias, protocols, self.store, complete=self._complete, stream=stream)
+        complete = self._session.complete
+        return check_cells(by_alias, protocols, self.store, complete=complete, stream=stream)
 
     def replaying(self, source: str | os.PathLike[str] | Store) -> Lab:
         """Return this lab, which now answers only from a recording: no model is called.
@@ -256,7 +198,7 @@ class Lab:
         Args:
             source: a path or a store.
         """
-        self._complete = replay(source)
+        self._session.complete = replay(source)
         return self
 
     def open(
@@ -281,21 +223,7 @@ class Lab:
         run's.
         """
         self._take_in()
-        record = find_run(self.store, run_id)
-        plan = stored_plan(
-            self.store,
-            record,
-            models,
-            self.models,
-            runnable,
-            passed=protocols,
-            known_protocols=self._protocols,
-            known_prompts=self._prompts,
-        )
-        self._remember_protocols(plan.arms)
-        return Run(
-            self.store, record.run_id, plan, stored_summary(record), partial(self._retry, plan)
-        )
+        return self._session.open(run_id, models, runnable, protocols)
 
     def retry(self, run: Run | str, **limits: Unpack[RunLimits]) -> Run:
         """Ask the questions of a run that have no answer, as a new run of the same plan.
@@ -390,13 +318,14 @@ class Lab:
         ingested = ingest(self.store, source, settings, Workers(engine, workers, client, progress))
         if progress is not False and (news := str(ingested.log)):
             print(news, file=sys.stderr)
-        self._remember_protocols(ingested.plan.arms)
+        self._session.remember(ingested.plan.arms)
         # An output names its model; one of that alias here can be asked again, too.
         models = {
             alias: self.models.get(alias, model) for alias, model in ingested.plan.models.items()
         }
         plan = replace(ingested.plan, models=models)
-        return Run(self.store, ingested.run_id, plan, ingested.summary, partial(self._retry, plan))
+        asker = partial(self._session.retry, plan)
+        return Run(self.store, ingested.run_id, plan, ingested.summary, asker)
 
     def live(self, app: str | None = None) -> LiveRun:
         """Return the answers that an application got, as a run that grows.
@@ -563,8 +492,8 @@ class Lab:
         Raises ProviderError if there is no answer, and BadOptions for more than one turn.
         """
         fresh = bool(settings.pop("fresh", False))
-        plan = self._one_question(text, tools, model, protocol, settings)
-        answer = self._completion_of(plan, fresh)
+        plan = self._session.question(text, tools, model, protocol, settings)
+        answer = self._session.completion(plan, fresh)
         arm, case = plan.arms[0], plan.cases[0]
         question = asked_of(answer, case.input)
         choice, reason = arm.levels["tool_choice"], answer.finish_reason
@@ -578,41 +507,6 @@ class Lab:
             request=question,
             reasoning=answer.reasoning or "",
         ).with_tokens(recorded_tokens(answer))
-
-    def _one_question(
-        self, text: Any, tools: Any, model: Any, protocol: Any, settings: Mapping[str, Any]
-    ) -> Plan:
-        alias, chosen = self._model(model)
-        check_names(settings, chosen.params or ())
-        arm = arm_of(protocol, settings)
-        if arm.conversing:
-            raise BadOptions(
-                "ask asks one question",
-                got=", ".join(
-                    f"{name}={arm.levels[name]}" for name in ("max_turns", "corrections")
-                ),
-                hint="plan and run a conversation",
-            )
-        case = Case("ask", text, tool_specs(tools), None)
-        self._remember_protocols([arm])
-        return plan_one(
-            case,
-            alias,
-            chosen,
-            arm,
-            _params(settings),
-            seed=settings.get("seed", 0),
-            typed=settings,
-        )
-
-    def _completion_of(self, plan: Plan, fresh: bool) -> Completion:
-        # Asked where it is new.
-        answer = None if fresh else self.store.get(plan.items[0].key)
-        if answer is None or not answer.ok:
-            answer = self._ask_planned(plan, fresh).completion
-        if answer is None:
-            raise ProviderError("the model gave no answer", kind="other")
-        return answer
 
     def answer(
         self,
@@ -633,26 +527,8 @@ class Lab:
             feedback: a Feedback or the name of one of `correction.PRESETS`. Other arguments and
                 errors are those of `ask`.
         """
-        plan = self._one_question(text, tools, model, protocol, settings)
-        completion = self._completion_of(plan, fresh=False)
-        arm, request = plan.arms[0], question_of(plan)
-        middleware = create_tool_middleware(arm.reader, feedback=feedback)
-        params = {"messages": plan.cases[0].messages, "tools": tools}
-        choice = request.params.get("tool_choice")
-        turn = middleware.transform_params({**params, "tool_choice": choice} if choice else params)
-        turn = replace(turn, params={"messages": [dict(m) for m in request.messages]})
-        answer = middleware.wrap_generate(
-            turn, completion.raw, finish_reason=completion.finish_reason
-        )
-        again = {name: value for name, value in settings.items() if name not in FACTORS}
-
-        def ask(params: dict[str, Any]) -> Reply:
-            reply = self._asked_as_is("correction", params["messages"], model, again)
-            return Reply(
-                reply.raw, tokens_of(reply), reply.cost or 0.0, seconds=reply.latency or 0.0
-            )
-
-        return correct_answer(middleware, turn, answer, ask)
+        plan = self._session.question(text, tools, model, protocol, settings)
+        return self._session.corrected(plan, tools, model, feedback, settings)
 
     def plan_task(
         self,
@@ -677,7 +553,7 @@ class Lab:
         Raises ProviderError if there is no answer.
         """
         messages = plan_messages(text, tools, type_rules=type_rules)
-        completion = self._asked_as_is("task", messages, model, settings)
+        completion = self._session.asked_messages("task", messages, model, settings)
         return read_plan_answer(completion.raw, tools, policy=policy)
 
     def correction(
@@ -699,128 +575,7 @@ class Lab:
 
         def correct(context: CorrectionContext) -> Corrected:
             messages = correction_messages(context, wording)
-            return corrected_by(self._asked_as_is("correction", messages, model, settings), context)
+            completion = self._session.asked_messages("correction", messages, model, settings)
+            return corrected_by(completion, context)
 
         return correct
-
-    def _asked_as_is(
-        self, name: str, messages: Iterable[Mapping[str, Any]], model: Any, settings: Any
-    ) -> Completion:
-        alias, chosen = self._model(model)
-        others = {k: v for k, v in settings.items() if k != "fresh"}
-        plan = plan_messages_as_they_are(name, messages, alias, chosen, others)
-        return self._completion_of(plan, fresh=bool(settings.get("fresh", False)))
-
-    def _remember_protocols(self, arms: Iterable[Arm]) -> None:
-        # Their runs can be opened again.
-        for arm in arms:
-            if arm.own_prompt is not None and not arm.own_prompt.is_lost:
-                self._prompts[arm.own_prompt.name] = arm.own_prompt
-            if arm.protocol is not None and not isinstance(arm.protocol, LostProtocol):
-                self._protocols[arm.protocol.id] = arm.protocol
-
-    def _model(self, model: Any) -> tuple[str, Model]:
-        """Return alias and Model of a question. Raises UnknownName."""
-        if isinstance(model, Model):
-            return model.name, model
-        if model in self.models:
-            return model, self.models[model]
-        if isinstance(model, str) and "/" in model:
-            return next(iter(model_map(model).items()))
-        raise UnknownName(
-            "no model of this name",
-            got=model,
-            expected=", ".join(self.models)
-            or "a tp.Model, or a litellm model string with its provider/",
-            hint=near(model, self.models, cutoff=0.4),
-            code="unknown-model",
-        )
-
-    def _ask_planned(
-        self, plan: Plan, fresh: bool, policy: Policy = HEADLINE, *, may_fail: bool = False
-    ) -> Trial:
-        """Run a plan of one trial and return it.
-
-        Raises ProviderError if its first question has no answer, unless it `may_fail`.
-        """
-        run = self.run(plan, despite_check=True, fresh=fresh, progress=False)
-        trial: Trial = run.trials(policies=(policy,))[0]
-        if may_fail:
-            return trial
-        answer = trial.completion
-        if answer is not None and answer.ok:
-            return trial
-
-        # A limit, such as a deadline, leaves no answer at all; a failure leaves one with an error.
-        kind = message = None
-        if answer is not None:
-            kind, message = answer.error_kind, answer.error_message
-        elif run.summary is not None:
-            kind = run.summary.stopped
-        raise ProviderError(
-            message or "the model gave no answer",
-            kind=str(kind or "other"),
-            hint=PROVIDER_HINTS.get(str(kind)) or "what was recorded is kept; see lab.runs()",
-        )
-
-    def _retry(
-        self,
-        plan: Plan,
-        trial: Trial,
-        *,
-        case: Case | None = None,
-        model: ModelLike | None = None,
-        chat_template: Any = None,
-        stream: bool | None = None,
-        may_fail: bool = False,
-        fresh: bool = False,
-        **changes: Any,
-    ) -> Trial:
-        """See `Trial.retry`. changes: another protocol or other settings."""
-        asked = plan.models[trial.model] if model is None else self._model(model)[1]
-        if chat_template is not None:
-            name = RAW_COMPLETION + asked.name.removeprefix(RAW_COMPLETION)
-            asked = replace(asked, name=name, chat_template=chat_template)
-        again = self._plan_again(
-            plan,
-            trial if case is None else replace(trial, case=case),
-            asked,
-            plan.stream if stream is None else stream,
-            changes,
-        )
-        return self._ask_planned(again, fresh, trial.policy, may_fail=may_fail)
-
-    def _plan_again(
-        self, plan: Plan, trial: Trial, model: Model, stream: bool, changes: dict[str, Any]
-    ) -> Plan:
-        """Return the plan that asks a trial's question again, with another protocol or settings."""
-        # The object itself where the plan has it: an id alone may not bring it back.
-        own = next((arm for arm in plan.arms if arm.name == trial.arm), None)
-        protocol = changes.pop("protocol", (own and own.protocol) or trial.prompt_protocol)
-        if getattr(protocol, "id", protocol) == "auto":
-            raise BadOptions(
-                "nobody knows what this model was told to write",
-                got=trial.trial_id,
-                hint="retry(protocol=...)",
-            )
-        check_names(changes, (*plan.params, *(model.params or ())))
-        prompt = {"wording": own.own_prompt} if own is not None and own.own_prompt else {}
-        settings = {**plan.params, **trial.levels, **prompt, **changes}
-        arm = arm_of(protocol, settings)
-        return plan_one(
-            trial.case,
-            trial.model,
-            model,
-            replace(arm, name=f"{arm.name} retry"),
-            _params(settings),
-            seed=settings.get("seed", plan.seed),
-            trial=trial.trial,
-            stream=stream,
-            runnable=plan.runnable,
-            typed=changes,
-        )
-
-
-def _params(settings: Mapping[str, Any]) -> dict[str, Any]:
-    # The seed is an argument of its own.
-    return {k: v for k, v in settings.items() if k not in FACTORS and k != "seed"}

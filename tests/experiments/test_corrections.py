@@ -85,7 +85,7 @@ def model() -> Model:
 @pytest.fixture
 def lab(tmp_path: Path, model: Model) -> Iterator[tp.Lab]:
     with tp.Lab(tmp_path / "runs.db") as lab:
-        lab._complete = model
+        lab._session.complete = model
         yield lab
 
 

@@ -80,7 +80,7 @@ def scripted() -> Scripted:
 @pytest.fixture
 def lab(tmp_path: Path, scripted: Scripted) -> Iterator[tp.Lab]:
     lab = tp.Lab(tmp_path / "runs.db")
-    lab._complete = scripted
+    lab._session.complete = scripted
     yield lab
     lab.close()
 
@@ -261,7 +261,7 @@ def test_a_run_is_opened_from_the_store_alone(
     )
     run = lab.run(plan, progress=False)
     with tp.Lab(tmp_path / "runs.db") as other:
-        other._complete = scripted
+        other._session.complete = scripted
         opened = other.open(run.run_id)
         assert str(opened.plan) == str(plan)
         assert opened.plan.items == plan.items

@@ -83,7 +83,7 @@ def scripted() -> Scripted:
 @pytest.fixture
 def lab(tmp_path: Path, scripted: Scripted) -> Iterator[tp.Lab]:
     with tp.Lab(tmp_path / "runs.db") as lab:
-        lab._complete = scripted
+        lab._session.complete = scripted
         yield lab
 
 
@@ -218,7 +218,7 @@ def test_a_run_keeps_its_own_answers(lab: tp.Lab, tmp_path: Path) -> None:
         )
         return Completion(key=request.key, raw=raw, request=request.to_dict(), finish_reason="stop")
 
-    lab._complete = model
+    lab._session.complete = model
     plan = plan_of(lab, 1)
     first = lab.run(plan, progress=False)
     said.pop(0)
@@ -242,12 +242,12 @@ def test_a_run_that_is_interrupted_in_its_second_round(lab: tp.Lab, scripted: Sc
             await task
 
     reached = asyncio.Event()
-    lab._complete = slow
+    lab._session.complete = slow
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, interrupted()).result()
     (record,) = lab.store.runs()
     assert (record.status, record.items, record.done) == ("interrupted", 8, 4)
-    lab._complete = scripted
+    lab._session.complete = scripted
     again = lab.run(plan_of(lab), progress=False)
     assert again.summary is not None
     assert (again.summary.cached, again.summary.calls) == (4, 4)
@@ -278,7 +278,7 @@ def test_forced_choices_and_their_trials(lab: tp.Lab, tmp_path: Path) -> None:
         )
         return Completion(key=request.key, raw=raw, request=request.to_dict(), finish_reason="stop")
 
-    lab._complete = model
+    lab._session.complete = model
     plan = plan_of(
         lab, 1, tool_choice=["auto", "required", {"name": "double"}, "none"], max_turns=3
     )
@@ -476,7 +476,7 @@ def test_a_credential_in_a_result_is_not_recorded(tmp_path: Path, scripted: Scri
     secret = "planted-secret-0123456789"
     model = {"scripted": tp.Model("openai/scripted", price=(1, 1), api_key=secret)}
     with tp.Lab(tmp_path / "runs.db") as lab:
-        lab._complete = scripted
+        lab._session.complete = scripted
         plan = lab.plan(
             cases(1),
             model,
