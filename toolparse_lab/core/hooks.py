@@ -1,5 +1,5 @@
 """The one place where a low layer reaches upward: rich display, `.debug()`, `.frame()`, the pages
-of a report's figures, the prompt of a derived protocol, a middleware's calls of litellm.
+of a report's figures, a middleware's calls of litellm.
 
 The modules named here are in rooms above the caller. They are imported when first asked for, never
 at import time.

@@ -18,7 +18,7 @@ what their calls are."""
 # The result is what their `parse_generated_text` says of the whole text: a foreign parser gives no
 # promise that its answer for a beginning will stand, and text that was handed out cannot be taken
 # back. So `tp.stream` of such an object holds its events until `close`. Their own stream parser is
-# what `create_stream_parser` gives, and `tp.check_protocol` says whether the two agree.
+# what `create_stream_parser` gives, and `check_protocol` says whether the two agree.
 
 from __future__ import annotations
 

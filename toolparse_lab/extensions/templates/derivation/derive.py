@@ -21,7 +21,6 @@ from ....core.toolspec import ToolSpec
 from ....core.types import ParseOptions
 from ....entry.parse import parse_text
 from ....formats.base import Protocol
-from ....formats.json.forms import TEXT
 from ....formats.registry import protocols
 from ....formats.spec import SpecFields
 from ....runner.chat_templates.renderer import ChatTemplate, TemplateLike, one_renderer
@@ -43,7 +42,7 @@ from .answers import (
     same_calls,
     tools_of,
 )
-from .derived import DerivedProtocol, derived_protocol
+from .derived import TEXT, DerivedProtocol, derived_protocol
 from .families import FERRY, FITS, Samples, beside_of, lost_in, result_of, thought_of
 
 _SYSTEM = "Zq system words."

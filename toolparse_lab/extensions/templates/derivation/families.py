@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from ....formats.json.forms import ARGUMENTS, ID, NAME, TEXT
 from .answers import (
     KINDS,
     ONE,
@@ -28,6 +27,7 @@ from .answers import (
     common_suffix,
 )
 from .answers import TEXT as WORDS
+from .derived import ARGUMENTS, ID, NAME, TEXT
 
 Constants: TypeAlias = dict[str, Any]
 
