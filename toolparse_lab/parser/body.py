@@ -1,16 +1,15 @@
-"""The open body: from an opener to the calls or the reasoning after it."""
+"""Open bodies: from an opener to calls, reasoning or markup."""
 
 # How it works
 # ------------
-# A body begins after an opener that the text scanner found. Its tail is shown to the protocol's
-# scanner, which settles characters (they become deltas) or says where the body closes. Then the
-# body goes to the codec, once it is whole or the text is over (`_decode`), and what comes of it to
-# the log (`_finish`): calls, or a message with texts next to its calls, or nothing, where the body
-# only looked like a call and is text again.
+# A body begins after an opener that the text scanner found. The protocol's scanner reads the tail,
+# settles characters (they become deltas) and finds where the body closes. The codec decodes the
+# closed body (`_decode`), and the log gets the outcome (`_finish`): calls, a message with texts
+# next to its calls, or nothing if the body only looked like a call and is text again.
 #
 # Most answers are whole when they are read, and their calls are written exactly as the format has
-# them. A codec may know such a call by one pattern (`Codec.plain_call`), which `read_plain` tries
-# first. The call after it, with at most a line break between, is then tried at once, and so on.
+# them. `read_plain` tries the codec's one pattern for such a call (`Codec.plain_call`) first, then
+# the call after it, with at most a line break between, and so on.
 #
 #     an opener that is  leads to
 #     markup             text again
@@ -20,22 +19,21 @@
 #     any other call     an open body: `scan` until Close, then `_close`; at the end of the text
 #                        `_truncate`
 #
-# State: `open` is the body under way, None between bodies; its settled characters are in `pieces`.
-# `_spent` counts the characters that were shown to scanners a second time.
+# State: `open` is the body being read, None between bodies, with its settled characters in
+# `pieces`. `_spent` counts the characters that were scanned a second time.
 #
-# Invariant: body.start + the size of body.pieces = feed.base, as long as a body is open. When it
-# has ended, the segments reach to feed.base again, however far the deltas had gone: `_settle`
-# retracts those that went too far, and gives the rest of the text back to the feed. Plain calls
-# make the same segments, calls and events as on the long way, which the first text that is not
-# plain takes; so everything that may make text of an opener (code, quotation, a value given up), or
-# one call of two, is left to it.
+# Invariant: body.start + the size of body.pieces = feed.base while a body is open. When it has
+# ended, the segments reach to feed.base again: `_settle` retracts deltas that went too far, and
+# gives the rest of the text back to the feed. Plain calls give the same segments, calls and events
+# as the long way. Anything that may make an opener text (code, quotation, a value given up), or two
+# calls one, takes the long way.
 #
-# Going back: in four cases a body turns out to end before the place that was scanned to: a closer
-# inside an open string (rescued), a closer accepted late (`finish`), an opener inside a body that
-# cannot be read (a restart), reasoning with calls at its end. What comes after is scanned again.
+# Going back: a body may end before the place that was scanned to in four cases: a closer inside an
+# open string (rescued), a closer accepted late (`finish`), an opener inside an unreadable body (a
+# restart), reasoning with calls at its end. The text after it is scanned again.
 #
-# Cost: `_affords` allows going back only while all such characters together are at most four times
-# the text, and a body is decoded at most three times; so the whole is linear.
+# Cost: `_affords` limits all characters scanned again to four times the text, and a body is decoded
+# at most three times, so the work is linear.
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ from ..core.types import (
 )
 from ..core.types.spans import make_segment
 from ..core.values import Value
-from ..formats.base import Message, NeedMore, Opening
+from ..formats.base import Envelope, Message, NeedMore, Opening
 from ..formats.scan import Close, LiteralBody, Scanner
 from ..formats.turns import THINK_ENDS, THINK_TAGS, reasoning_scanner
 from .recognition.quotes import WINDOW
@@ -127,7 +125,7 @@ class BodyReader:
         end = start + opening.end
         if start > log.text_start or self._text.message_ends:
             self._text.end(start)
-        setting, envelope = self._setting, (opening.owner or self._setting.protocol).envelope
+        setting, envelope = self._setting, self._envelope(opening)
         if opening.kind == "call":
             if log.message_end is not None:
                 # A token that ends messages ends the turn, unless the call is of a format with it.
@@ -267,9 +265,9 @@ class BodyReader:
     # scanning
 
     def scan(self, body: OpenBody, final: bool) -> bool:
-        """Show the tail to the scanner of the open body. Return True when there is more to do.
+        """Scan the tail for the end of the open body. Return True when there is more to do.
 
-        final: no more text will come, so that the body ends here in any case.
+        final: no more text will come, so the body ends here in any case.
         """
         feed = self._feed
         tail = feed.tail
@@ -301,6 +299,10 @@ class BodyReader:
             self._close(body, late)
             return True
         return self._truncate(body)
+
+    def _envelope(self, opening: Opening) -> Envelope:
+        # Of the format that opened the body, where several are read at once.
+        return (opening.owner or self._setting.protocol).envelope
 
     def _affords(self, back_to: int, scanned: int) -> bool:
         # Spends the cost of going back, if that keeps the whole work linear in the text. Both are
@@ -410,7 +412,7 @@ class BodyReader:
         # and after it, is part of that value. text: the body, up to that opener.
         if _is_whole(decoded):
             return  # the body is whole, so nothing in it is open
-        envelope = (body.opening.owner or self._setting.protocol).envelope
+        envelope = self._envelope(body.opening)
         tools = self._setting.tools
         # In an element named after its tool, what opens is not another element.
         name = body.opening.name
@@ -470,7 +472,7 @@ class BodyReader:
         before = _doubtful_end(text, decoded)
         if opening.speculative or before <= 0:
             return None
-        envelope = (opening.owner or setting.protocol).envelope
+        envelope = self._envelope(opening)
         heads = envelope.restarts
         # Quotes are guessed in JSON only, which every format reads in the same way.
         if heads is None or not isinstance(decoded, Refusal):
@@ -526,7 +528,7 @@ class BodyReader:
             return self._truncate_reasoning(body, text)
         # The beginning of a closer belongs to the closer, even if the rest never came. Another
         # format's may begin with a bracket.
-        closers = (body.opening.owner or self._setting.protocol).envelope.closers
+        closers = self._envelope(body.opening).closers
         unit, decoded = self._decode(body, text[: partial_closer(text, closers)], False, "end")
         after = len(text)
         other = self._without_closer(body, text, decoded)
@@ -553,7 +555,7 @@ class BodyReader:
         # none, or if the body is read with it, or not without it either.
         if _is_whole(decoded):
             return None
-        envelope = (body.opening.owner or self._setting.protocol).envelope
+        envelope = self._envelope(body.opening)
         cut = wrong_closer(text, envelope.closers)
         if cut is None:
             return None
@@ -711,7 +713,7 @@ class BodyReader:
     def _take_back(self, body: OpenBody, end: int) -> None:
         # What only looked like a call is text: the tail begins with it again.
         feed, tools = self._feed, self._setting.tools
-        envelope = (body.opening.owner or self._setting.protocol).envelope
+        envelope = self._envelope(body.opening)
 
         def in_value(text: str) -> bool:
             return envelope.in_value(body.opening, text, tools)

@@ -1,22 +1,17 @@
-"""From one closed body to its calls: decode, then coerce, then validate.
-
-And where each argument came from.
-"""
+"""From one closed body to its calls: decode, coerce, validate."""
 
 # How it works
 # ------------
-# A body goes through a row of stages, each of which adds what it changed (steps) or found wrong
-# (problems): decode (the codec's work), closer, tool, canonical text, fit, origins.
+# A body goes through stages: decode (by the codec), closer, tool, canonical text, fit, origins.
+# Each adds steps for its changes and problems for its findings.
 #
-# State: none between bodies. A resolver is the protocol, tools and options; all else is passed on.
+# State: none between bodies.
 #
-# Invariant: spans leave here as offsets in raw. What a codec says counts from the beginning of its
-# body, and each stage adds body.start exactly once. `source_json` with the coercion steps applied
-# in order gives `arguments_json`.
+# Invariant: spans of a codec count from the beginning of its body, and each stage adds body.start
+# exactly once. `source_json` with the coercion steps applied in order gives `arguments_json`.
 #
-# Cost: most calls are good ones, and `fits` says so in one look; then nothing is coerced, validated
-# or traced. Origins are traced only when somebody asks for one, or where a step or problem needs
-# its span.
+# Cost: for most calls `fits` is true at once, and nothing is coerced or validated. Origins are
+# traced on demand, or where a step or problem needs its span.
 
 from __future__ import annotations
 
@@ -83,7 +78,7 @@ _QUOTED = "the call is inside another call, or in what only shows it, which does
 
 
 def as_draft(call: ToolCall, code: str = "call.inside-value", message: str = _QUOTED) -> ToolCall:
-    # A call that is quoted, by default in another one: it is shown and never executed.
+    """Return a call as a draft, which is shown and never executed."""
     span = call.segment.span if call.segment else None
     problem = Problem("scan", code, "error", message, "", span)
     # One that could not be read keeps saying why.

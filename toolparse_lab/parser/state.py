@@ -1,29 +1,29 @@
-"""The state of a parse: what is the same for every text (`Setting`), the text that came in
-(`Feed`), and the record of what was settled (`Log`).
+"""The state of a parse: `Setting` is shared by many texts, `Feed` is one text so far, `Log` is what
+was settled of it.
 """
 
 # How it works
 # ------------
-# What was fed is in raw, one part after the other:
+# The parts of raw, one after the other:
 #
 #     settled | tail | late | rest of the chunk
 #             ^ base
 #
-# Feed: `tail` is what the scanners see, and `base` its offset in raw. `_late` waits because the
-# tail is long already; `chunk` is the chunk that is being read, '' when nothing of it is left, and
-# `_offset` how much of it was read. `_half` is a surrogate whose other half may come with the next
-# chunk; it is not in raw yet. base + len(tail) + the size of `_late` + the rest of the chunk =
-# characters fed. The pieces joined are raw, and raw never changes; going back only moves `base`.
+# Feed: scanners see the `tail`, which begins at offset `base` of raw. `_late` waits while the tail
+# is long. `chunk` is being read up to `_offset`, '' when it is finished. `_half` is a surrogate
+# whose other half may come with the next chunk; it is not in raw yet. base + len(tail) + the size
+# of `_late` + the rest of the chunk = characters fed. The pieces joined are raw. Going back only
+# moves `base`.
 #
-# Log: `segments` partition raw from 0 to `text_start`; from there on text is open, or a body. Text
-# becomes a segment only when something else begins, so two texts are never next to each other. The
-# spans of all events, with each Retract honoured, cover raw exactly once up to what was settled; a
-# TextDelta is never retracted.
+# Log: `segments` partition raw from 0 to `text_start`, where open text or a body begins. Text
+# becomes a segment only when something else begins, so two texts are never adjacent. The spans of
+# all events, with each Retract honoured, cover the settled part of raw exactly once. A TextDelta is
+# never retracted.
 #
-# Cost: cutting the settled beginning off the tail copies the rest of it. So a chunk is read in
-# blocks, and a tail that stays long (text is being held back, and nothing settles) is looked at
-# anew only when it has grown by a sixteenth. Both make the whole linear in the text. An event and
-# its span are two objects, and more of the time than their use suggests: a silent log makes none.
+# Cost: cutting the settled beginning off the tail copies the rest. So a chunk is read in blocks,
+# and a tail that stays long, because text is held back, is scanned again only when it has grown by
+# a sixteenth. Both keep the work linear in the text. Events take more time than their use suggests,
+# so a silent log makes none.
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _MOST_SETTINGS = 128
 
 
 class Setting:
-    """A protocol, tools and options, and everything that follows from them: parsers share it."""
+    """A protocol, tools and options, with everything derived from them. Parsers share it."""
 
     def __init__(
         self, protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions
@@ -93,7 +93,7 @@ class Setting:
         words = (c for c in self.python_starts if c.isalpha() or c == "_")
         self.value_starts = frozenset(("{", "[", *words)) if self.recovers else frozenset()
         self.line_starts = self.value_starts | self.name_heads.starts
-        # What most formats leave as it is in their base class, and need not be asked.
+        # Questions that most formats leave to the base class need not be asked.
         envelope, codec = type(protocol.envelope), type(protocol.codec)
         self.speculates = (
             envelope.speculates is not Envelope.speculates
@@ -158,17 +158,17 @@ def setting_of(protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOp
 
 # Literals as patterns
 #
-# A setting needs several hundred literals as one pattern, and to compile that takes as long as to
-# read a hundred short answers. Nearly all of them are the format's own, and are compiled once for
-# all tools; a tool adds one or two. So the two are searched next to each other, and compiled
-# together by whoever goes on searching. Logs often have other tools in every row.
+# A setting needs several hundred literals as one pattern, and compiling it takes as long as reading
+# a hundred short answers. Nearly all of them are the format's own, compiled once for all tools; a
+# tool adds one or two. So two patterns are searched side by side, and compiled together after many
+# searches. Logs often have other tools in every row.
 
 _WORTH = 400  # searches that take about as long as to compile
 
 
 class _Either:
-    # Two patterns that are read as one: of two matches the one that begins first, then the longer.
-    # own: literals that the first pattern has not. whole: makes the pattern that has both.
+    # Two patterns as one: the match that begins first wins, then the longer one. own: literals
+    # missing from the first pattern. whole: compiles the pattern of both.
     def __init__(
         self, fixed: re.Pattern[str], own: tuple[str, ...], whole: Callable[[], re.Pattern[str]]
     ) -> None:
@@ -278,7 +278,7 @@ def not_a_chunk(x: object) -> UnreadableInput:
 
 
 class Feed:
-    """The text of one parser: all that was fed, and the tail of it that is not final yet."""
+    """The text of one parser so far, and the tail of it that is not final yet."""
 
     def __init__(self) -> None:
         self.tail = ""
@@ -345,9 +345,9 @@ class Feed:
             self._join_late()
 
     def fetch_closer(self, closer: str) -> None:
-        """Bring a whole body into the tail where its closer is in the chunk already: it is scanned
-        faster in one go. The body begins where the tail does, and every closer of it contains
-        this literal.
+        """Bring a whole body into the tail if its closer is in the chunk: one scan is faster.
+
+        The body begins where the tail does, and every closer of it contains this literal.
         """
         chunk = self.chunk
         begin = max(0, self._offset - len(self.tail))
@@ -499,8 +499,7 @@ class Log:
             )
 
     def _doubted(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-        # With what speaks against running them: an echo, the end of the turn, or that the answer
-        # says them again.
+        # Adds reasons not to execute them: an echo, the end of the turn, a repetition.
         if self.echoes is not None:
             calls = self.echoes.judge(calls)
         end = self.turn_end

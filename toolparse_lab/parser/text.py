@@ -2,9 +2,9 @@
 
 # How it works
 # ------------
-# Text is looked through for a few tokens only: heads of openers, line breaks, runs of backticks, a
-# list's bracket, tokens that end a turn. A head is shown to the protocol's envelope, unless it is
-# quoted code. All else is plain text.
+# Text is searched for a few tokens only: heads of openers, line breaks, runs of backticks, a list's
+# bracket, tokens that end a turn. The protocol's envelope decides about a head that is not quoted.
+# Everything else is plain text.
 #
 #     token   what is read there                                     it ends the scan if
 #     head    `_read_head`: an opener, by the envelope               it opens, or may go on
@@ -13,19 +13,18 @@
 #     list    `_read_list`: Python's calls after a sentence          they are calls, or may be
 #     end     `_read_turn_end`: markup, at the end of the text       nothing else follows
 #
-# State: `quoting` knows fences and inline code up to the beginning of the tail and, during a scan,
-# up to the token that was read last. `_fresh` is true while only white space came since the last
-# segment that is no text: there a call without delimiters may begin. `_plain_to` is an offset in
-# raw up to which that was tried, and it was no call.
+# State: `quoting` tracks fences and inline code up to the beginning of the tail and, during a scan,
+# up to the last token. `_fresh` is true while only white space came since the last segment that is
+# not text: a call without delimiters may begin there. Up to `_plain_to`, an offset in raw, that was
+# tried without success.
 #
-# Invariant: what a scan settles as text is final. So everything that may still turn out to be
-# something else stays in the tail: the beginning of a head, a run of backticks that may go on, an
-# opener the envelope is not sure of, a value that may be a call (see `recovery`). A scan that
-# settles less than the tail is repeated with more text after it, and `quoting` knows only of what
-# was settled.
+# Invariant: text that a scan settles is final. So everything undecided stays in the tail: the
+# beginning of a head, a run of backticks that may go on, an opener that needs more text, a value
+# that may be a call (see `recovery`). A scan that settles less than the tail is repeated with more
+# text after it, and `quoting` knows only what was settled.
 #
-# Cost: one regular expression over the tail, which settles all but a bounded end of it, so that a
-# character is looked at once; only what recovery holds back stays longer (see `state`).
+# Cost: one regular expression over the tail settles all but a bounded end of it, so a character is
+# looked at once. Only what recovery holds back stays longer (see `state`).
 
 from __future__ import annotations
 
@@ -71,8 +70,8 @@ _LONGEST_THINK_TAG = max(map(len, THINK_TAGS))
 class TextScanner:
     """Settles the text of one parser up to the next opener.
 
-    Steps of a scan are an Opening (the tail begins with it now), True (something was final, and
-    there is more to do), False (wait for more text), or None (nothing of this kind is here).
+    A step of a scan returns an Opening (the tail begins with it now), True (something was settled,
+    scan again), False (wait for more text), or None (nothing of this kind is here).
     """
 
     def __init__(self, setting: Setting, feed: Feed, log: Log) -> None:
@@ -90,10 +89,10 @@ class TextScanner:
 
     @property
     def is_plain(self) -> bool:
-        # True if nothing before this place can make an example of the opener of a call here.
+        # Nothing before this place can quote the opener of a call here.
         return not (self.message_ends or self.given_up is not None or self.quoting.is_open)
 
-    # what bodies tell
+    # reports of the body reader
 
     def resume(self, ends: tuple[str, ...] = ()) -> None:
         """Text begins again after markup or reasoning.
@@ -151,10 +150,7 @@ class TextScanner:
     # the loop over tokens
 
     def scan(self, final: bool) -> Opening | bool:
-        """Settle text, of which there is some, up to the next opener.
-
-        final: no more text will come, so that nothing waits. See the class for steps.
-        """
+        """Settle the tail, which is not empty, up to the next opener. final: no text follows."""
         feed, setting, quoting = self._feed, self._setting, self.quoting
         tail, base = feed.tail, feed.base
         step: Opening | bool | None = None
@@ -218,7 +214,7 @@ class TextScanner:
             and _SENTENCE.search(quoting.before(at))
         ):
             outcome = self._recover().python.judge(tail[at:], final, start, False, in_list=True)
-            step = self._settle_outcome(self._unless_shown(outcome, tail, at, final), at)
+            step = self._settle_unless_shown(outcome, tail, at, final)
         if step is None:
             self._fresh = False
             quoting.word()
@@ -298,7 +294,7 @@ class TextScanner:
             and not self.message_ends
         ):
             outcome = self._recover().judge_fence(tail[at:], final, here, not quoting.spoken)
-            step = self._settle_outcome(self._unless_shown(outcome, tail, at, final), at)
+            step = self._settle_unless_shown(outcome, tail, at, final)
             if step is not None:
                 return step
 
@@ -326,7 +322,7 @@ class TextScanner:
             return opening
         if opening.kind != "call" and not opening.end:
             return None  # it would be found again for ever
-        # In a message that is all text a call is said; the header of the next one is itself an end.
+        # A message that is all text only mentions calls; the header of the next one ends it.
         ends = self.message_ends
         if ends and opening.kind == "call" and not tail.startswith(ends, at):
             quoting.note_example(at, opening, SAID)
@@ -478,21 +474,21 @@ class TextScanner:
         if _INSIDE_JSON.search(quoting.before(pos)):
             return None
         outcome = self._recover().judge(tail[pos:], final, start, False)
-        return self._settle_outcome(self._unless_shown(outcome, tail, pos, final), pos)
+        return self._settle_unless_shown(outcome, tail, pos, final)
 
-    def _unless_shown(
+    def _settle_unless_shown(
         self, outcome: Held | NeedMore | None, tail: str, at: int, final: bool
-    ) -> Held | NeedMore | None:
-        # The outcome for the line or fence at tail[at]: text where a call is only shown there.
-        if not isinstance(outcome, Held) or outcome.body is None:
-            return outcome
-        closed = self.quoting.closes(tail, at, final)
-        if closed is None:
-            return NEED_MORE
-        is_text = self.is_of_other_tool(outcome.decoded, self.quoting.before(at))
-        if is_text or self.quoting.shows(tail, at, outcome.end, closed):
-            return Held(outcome.end)
-        return outcome
+    ) -> bool | None:
+        # Of the line or fence at tail[at], which is text if a call is only shown there.
+        if isinstance(outcome, Held) and outcome.body is not None:
+            closed = self.quoting.closes(tail, at, final)
+            if closed is None:
+                outcome = NEED_MORE
+            else:
+                is_text = self.is_of_other_tool(outcome.decoded, self.quoting.before(at))
+                if is_text or self.quoting.shows(tail, at, outcome.end, closed):
+                    outcome = Held(outcome.end)
+        return self._settle_outcome(outcome, at)
 
     def is_of_other_tool(self, calls: Iterable[Decoded | ToolCall], before: str) -> bool:
         # The last line before some calls ends with the name of another tool: the JSON after it is
