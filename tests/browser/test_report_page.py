@@ -19,6 +19,7 @@ from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.report import Report
+from toolparse_lab.evals.reports.figures.view import RunView
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.runner.exchange.types import Completion
 
@@ -75,10 +76,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reports")
     frame = trials_frame(hostile_trials())
     report = Report(
-        frame,
+        RunView(frame, stops=[HOSTILE["onerror"]]),
         ["model", "arm"],
         title=HOSTILE["script"],
-        stops=[HOSTILE["onerror"]],
         baseline="hermes",
     )
     evil = next(a for a in frame["arm"].unique() if a != "hermes")

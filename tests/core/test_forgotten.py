@@ -27,6 +27,7 @@ from toolparse_lab.core.rules import CODES, RULES
 from toolparse_lab.evals.frames.recorded import calls_frame, trials_frame
 from toolparse_lab.evals.reports.figures.cells import READ
 from toolparse_lab.evals.reports.figures.report import Report
+from toolparse_lab.evals.reports.figures.view import RunView
 from toolparse_lab.evals.reports.pages import tables
 from toolparse_lab.evals.reports.pages.columns import Listing
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES
@@ -107,8 +108,10 @@ def reports() -> list[Report]:
         Report(two_models()),
         Report(trials_frame(TRIALS)),
         Report(
-            trials_frame(TRIALS).assign(target=None, score_success=None, outcome="ungraded"),
-            calls=lambda: calls_frame(TRIALS),
+            RunView(
+                trials_frame(TRIALS).assign(target=None, score_success=None, outcome="ungraded"),
+                calls=lambda: calls_frame(TRIALS),
+            )
         ),
     ]
 
@@ -153,7 +156,7 @@ def test_every_section_is_in_the_report_of_files(
     for make in tables._MAKERS:
         report, section = sections[make.__name__]
         columns = [c for c in report.trials if c in READ or c in report.by]
-        again = make(Report(report.trials[columns], report.by, calls=report._calls))
+        again = make(Report(RunView(report.trials[columns], calls=report.view.calls), report.by))
         n_rows = len(again.rows) if again else 0
         assert n_rows == len(section.rows), (
             f"{make.__name__}: add the columns that it reads to `READ` in figures/cells.py"

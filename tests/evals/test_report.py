@@ -30,6 +30,7 @@ from toolparse_lab.evals.reports.figures.cells import matrix
 from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.differences import mcnemar_exact
 from toolparse_lab.evals.reports.figures.report import EMBEDDED_MODEL, Report
+from toolparse_lab.evals.reports.figures.view import RunView
 from toolparse_lab.evals.reports.pages.columns import interval_bar, percent
 from toolparse_lab.evals.reports.pages.text import aligned
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES
@@ -472,7 +473,9 @@ class Outline(HTMLParser):
 
 
 PAGES = {
-    "page": lambda: Report(FRAME, baseline="hermes", stops=[f"budget {EVIL}"]).html(page=True),
+    "page": lambda: Report(RunView(FRAME, stops=[f"budget {EVIL}"]), baseline="hermes").html(
+        page=True
+    ),
     "fragment": lambda: Report(FRAME).html(),
     "matrix": lambda: matrix(FRAME)._repr_html_(),
     "empty": lambda: Report(trials_frame([])).html(page=True),
@@ -495,7 +498,9 @@ def test_html_is_well_formed_self_contained_and_escaped(name: str) -> None:
 
 
 def test_page_says_what_it_must() -> None:
-    report = Report(FRAME, models={"m1": EMBEDDED_MODEL}, stops=["max_cost of 5 USD reached"])
+    report = Report(
+        RunView(FRAME, models={"m1": EMBEDDED_MODEL}, stops=["max_cost of 5 USD reached"])
+    )
     text = re.sub(r"\s+", " ", Outline(report.html(page=True)).text)
     for needed in (
         "24 trials judged", "4 cases", "Stopped early: max_cost of 5 USD "
@@ -520,7 +525,9 @@ def test_text_fits_the_terminal() -> None:
     for width in (200, 120, 90, 80):
         table = report.text(width).split("\n\n")[1]
         assert max(map(len, table.splitlines())) <= width
-    stopped = Report(FRAME, stops=["max_cost reached"], models={"m1": EMBEDDED_MODEL}).text(60)
+    stopped = Report(
+        RunView(FRAME, stops=["max_cost reached"], models={"m1": EMBEDDED_MODEL})
+    ).text(60)
     assert "! Stopped early: max_cost reached" in stopped
     assert "cannot rank protocols" in " ".join(stopped.split())
     assert max(map(len, stopped.splitlines()[-12:])) <= 60

@@ -19,6 +19,7 @@ from toolparse_lab.core.toolspec import ToolSpec
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames.recorded import calls_frame, trials_frame
 from toolparse_lab.evals.reports.figures.report import Report
+from toolparse_lab.evals.reports.figures.view import RunView
 from toolparse_lab.evals.reports.pages import html
 from toolparse_lab.evals.reports.pages.charts import leaders
 from toolparse_lab.evals.reports.pages.files import plain_cells
@@ -146,7 +147,7 @@ def test_no_control_character_and_no_formula_reaches_a_file(tmp_path: Path) -> N
 def test_without_targets_each_tool_has_its_figures() -> None:
     made = list(trials(["m0", "m1"], ["a"]))
     frame = trials_frame(made).assign(target=None, score_success=None, outcome="ungraded")
-    report = Report(frame, ["model"], calls=lambda: calls_frame(made))
+    report = Report(RunView(frame, calls=lambda: calls_frame(made)), ["model"])
     (row,) = report.tools.to_dict("records")
     results = [trial.result for trial in made if trial.result and trial.result.calls]
     ok = [result.calls[0].valid for result in results]

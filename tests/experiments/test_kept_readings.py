@@ -339,7 +339,7 @@ def test_reports_of_store_files_and_frames_are_equal(tmp_path: Path) -> None:
     assert stored.save(tmp_path / "a.xml").read_text() == anew.save(tmp_path / "b.xml").read_text()
     assert stored.trials["raw"].dtype == "Int64", "numbers, no texts"
     wrong = stored.headline.loc[stored.headline["outcome"] == "wrong_call", "trial_id"]
-    assert stored.rows(list(wrong))["raw"].str.startswith("Well.").all()
+    assert stored.view.rows(list(wrong))["raw"].str.startswith("Well.").all()
     for column in ("input", "target", "case_id", "trial"):
         wanted = tp.report(whole, column).frame
         assert_frame_equal(run.report(column).frame, wanted)

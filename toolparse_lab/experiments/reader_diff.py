@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import BadOptions
@@ -12,24 +11,14 @@ from ..entry.foreign.protocol import AnyProtocol
 from ..evals.frames.recorded import Frame
 from ..evals.frames.reread import parse_frame
 from ..evals.readings.readers import reader, version_of
-from ..evals.reports.figures.comparison import ArmComparison, Opener, compare_runs
+from ..evals.reports.figures.comparison import ArmComparison, compare_runs
+from ..evals.reports.figures.view import RunView
 from ..evals.scoring.trial import Trial
 from .run import HEADLINE, Run
 
 OpenRun = Callable[[str], Run]
 """The run of an id."""
 _ANSWER = ("run_id", "case_id", "trial", "model", "arm", "prompt_protocol")
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of a diff: its rows, the function that opens a trial of it, and its name where it is
-    a reader.
-    """
-
-    frame: Frame
-    opener: Opener | None = None
-    name: str = ""
 
 
 def diff_sides(
@@ -57,18 +46,7 @@ def diff_sides(
         else _recorded(open_run(x) if isinstance(x, str) else x, policies)
         for x in (a, b)
     )
-    openers = None
-    if first.opener is not None and second.opener is not None:
-        openers = (first.opener, second.opener)
-    return compare_runs(
-        first.frame,
-        second.frame,
-        within=within,
-        policy=policy,
-        cluster=cluster,
-        openers=openers,
-        names=_names(first, second),
-    )
+    return compare_runs(first, second, within=within, policy=policy, cluster=cluster)
 
 
 def _reads(x: Any, by_name: bool) -> bool:
@@ -94,7 +72,7 @@ def _answers_of(open_run: OpenRun, a: Any, b: Any, answers: Any) -> Any:
     return source
 
 
-def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> Side:
+def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> RunView:
     # x: the inputs of `reader`, or None for the one that each prompt asked for.
     chosen: AnyProtocol | None = None if x is None else reader(x)
     name = "as asked"
@@ -105,22 +83,17 @@ def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> Side:
     if isinstance(source, Frame):
         # Of an answer that was read in several ways, one reading is enough to read it again.
         once = source.drop_duplicates([c for c in _ANSWER if c in source])
-        return Side(parse_frame(once, chosen and [chosen], policies), None, name)
+        return RunView(parse_frame(once, chosen and [chosen], policies), name)
 
     def open_trial(trial_id: str) -> Trial:
         trial: Trial = source.trials(protocol=chosen, policies=policies)[trial_id]
         return trial
 
-    return Side(source.frame(protocol=chosen, policies=policies), open_trial, name)
+    frame = source.frame(protocol=chosen, policies=policies)
+    return RunView(frame, name, open_trial=open_trial)
 
 
-def _recorded(x: Any, policies: tuple[Policy, ...]) -> Side:
-    return Side(x.frame(policies=policies), x.trial) if isinstance(x, Run) else Side(x)
-
-
-def _names(a: Side, b: Side) -> tuple[str, str] | None:
-    # None if the runs' own ids tell them apart.
-    if not a.name and not b.name:
-        return None
-    first, second = a.name or "as recorded", b.name or "as recorded"
-    return (f"{first} first", f"{second} second") if first == second else (first, second)
+def _recorded(x: Any, policies: tuple[Policy, ...]) -> RunView:
+    if isinstance(x, Run):
+        return RunView(x.frame(policies=policies), open_trial=x.trial)
+    return RunView(x)

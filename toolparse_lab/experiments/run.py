@@ -422,6 +422,7 @@ class Run:
         """
         from ..evals.frames.recorded import trials_frame  # pandas is slow to import
         from ..evals.reports.figures.report import Report  # as above
+        from ..evals.reports.figures.view import RunView  # as above
 
         policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
         by = columns_by(self.plan) if by is None else by
@@ -438,20 +439,17 @@ class Run:
             def opener(trial_id: str) -> Trial:
                 return self.trial(trial_id).rescored(matchers)
 
-        return Report(
+        view = RunView(
             frame,
-            by,
-            policy=policy,
-            baseline=baseline,
-            peers=peer_arms(self.plan, baseline),
             stops=self._stops(),
             models={alias: model.name for alias, model in self.plan.models.items()},
-            opener=opener,
+            peers=peer_arms(self.plan, baseline),
+            open_trial=opener,
             whole_rows=whole_rows,
             calls=lambda: self.calls_df(policies=(policy,)),
             arms=self._levels(),
-            **options,
         )
+        return Report(view, by, policy=policy, baseline=baseline, **options)
 
     def _columns(self, others: Iterable[str], policies: Sequence[Policy]) -> Frame:
         # The trials frame with the columns of reports, and others that the caller named; with all

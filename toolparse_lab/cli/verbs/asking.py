@@ -332,6 +332,7 @@ def _check_request(plan: Plan, options: Any, wanted: _ReportRequest) -> None:
     # pandas and SciPy: 2 s, and an extra
     from ...evals.frames.recorded import trials_frame
     from ...evals.reports.figures.report import Report
+    from ...evals.reports.figures.view import RunView
     from ...evals.scoring.trial import Trial
     from ...experiments.run import columns_by, peer_arms
 
@@ -356,11 +357,11 @@ def _check_request(plan: Plan, options: Any, wanted: _ReportRequest) -> None:
         for alias in plan.models
         for arm in plan.arms
     )
+    view = RunView(trials_frame(trials, metadata=names), peers=peer_arms(plan, baseline))
     report = Report(
-        trials_frame(trials, metadata=names),
+        view,
         columns_by(plan) if by is None else by,
         baseline=baseline,
-        peers=peer_arms(plan, baseline),
         policy=wanted.policy,
         cluster=options.cluster,
     )

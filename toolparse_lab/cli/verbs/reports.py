@@ -180,7 +180,7 @@ def _reports_of_file(options: Any, settings: Settings) -> list[Report]:
     """Return a report a policy of a file of trials, the headline's first, or that of the policy
     that was set alone.
     """
-    from ...evals.reports.figures.report import load_trials, report  # SciPy: 2 s, and an extra
+    from ...evals.reports.figures.report import load_view, report  # SciPy: 2 s, and an extra
     from ...experiments.run import HEADLINE
 
     if options.protocol:
@@ -189,20 +189,19 @@ def _reports_of_file(options: Any, settings: Settings) -> list[Report]:
             got="--protocol",
             hint="toolparse reparse --protocols reads it anew",
         )
-    trials, whole_rows = load_trials(options.run, options.by, options.cluster)
-    policies = [str(policy) for policy in trials["policy"].dropna().unique()]
+    view = load_view(options.run, options.by, options.cluster)
+    policies = [str(policy) for policy in view.trials["policy"].dropna().unique()]
     if settings.origins["policy"] != "default" or not policies:
         policies = [settings["policy"]]
     # The sort is stable: after the headline the order of the file stays.
     policies.sort(key=lambda policy: policy != HEADLINE)
     return [
         report(
-            trials,
+            view,
             options.by,
             baseline=options.baseline,
             policy=policy,
             cluster=options.cluster,
-            whole_rows=whole_rows,
         )
         for policy in policies
     ]

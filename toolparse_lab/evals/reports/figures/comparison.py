@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -31,7 +31,6 @@ from .cells import (
     UNRECORDED,
     check_by,
     check_once,
-    check_trials,
     clusters_of,
     groups,
     judged_of,
@@ -42,6 +41,7 @@ from .cells import (
 )
 from .differences import paired_difference
 from .gates import MARGIN, Regression, find_regressions
+from .view import Opener, RunView
 
 if TYPE_CHECKING:
     from ...scoring.trial import Trial
@@ -98,10 +98,6 @@ FLIP_COLUMNS = (
     "trial_id_b",
 )  # fmt: skip
 UNPAIRED_COLUMNS = ("case_id", "judged_in", "reason")
-Opener: TypeAlias = Callable[[str], "Trial"]
-"""Trial id -> its trial."""
-WholeRows: TypeAlias = Callable[[Collection[str]], pd.DataFrame]
-"""Trial ids -> their rows, with every column."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -277,7 +273,7 @@ def _texts(frame: pd.DataFrame, column: str) -> list[str]:
 
 
 def compare_arms(
-    trials: pd.DataFrame,
+    source: RunView | pd.DataFrame,
     a: str,
     b: str,
     *,
@@ -287,9 +283,6 @@ def compare_arms(
     level: float = 0.95,
     cluster: str | None = None,
     pairs: int | None = None,
-    openers: tuple[Opener, Opener] | None = None,
-    notes: Sequence[str] = (),
-    whole_rows: WholeRows | None = None,
 ) -> ArmComparison:
     """Compare two values of a column (found by itself, or `on`), within the strata of other
     columns.
@@ -298,11 +291,11 @@ def compare_arms(
     one arm has is a row without figures. cluster: a column that keeps whole cases together, such as
     conversation_id, which intervals and p go by instead of by case. pairs: how many pairs this one
     may have been picked from, by default all pairs of the column's judged values, and 1 for a pair
-    that was chosen before the run. whole_rows: gives rows by trial id, where `trials` has only the
-    columns of `cells.READ`. Raises BadOptions for a column or an arm that the frame lacks, and for
-    pairs that are not a number from 1 on.
+    that was chosen before the run. Raises BadOptions for a column or an arm that the frame lacks,
+    and for pairs that are not a number from 1 on.
     """
-    check_trials(trials)
+    view = RunView.of(source)
+    trials = view.trials
     if pairs is not None and (not isinstance(pairs, int) or isinstance(pairs, bool) or pairs < 1):
         raise BadOptions(
             "pairs is how many pairs this one was picked from",
@@ -320,7 +313,7 @@ def compare_arms(
         pairs = max(1, judged_arms * (judged_arms - 1) // 2)
     part = part[part[on].astype("string").isin([a, b])]
     clusters = clusters_of(part, cluster)
-    source_notes = [*notes, *filter(None, [same_question_note(same_questions(part), cluster)])]
+    source_notes = [*filter(None, [same_question_note(same_questions(part), cluster)])]
     edited = _edited(part[part["score_success"].notna()], on, a, b)
     # Only what is counted: a frame has whole answers too.
     part = part[[c for c in dict.fromkeys([*strata, on, *_COUNTED]) if c in part]]
@@ -361,7 +354,7 @@ def compare_arms(
         source_notes.append(f"The two were not sampled alike: {differences}.")
 
     def flip_rows(arm: str, ids: Collection[str]) -> pd.DataFrame:
-        named = trials[trials["trial_id"].isin(ids)] if whole_rows is None else whole_rows(ids)
+        named = view.rows(ids)
         of_arm = named[named[on].astype("string") == arm]
         return of_arm.drop_duplicates("trial_id").set_index("trial_id", drop=False)
 
@@ -376,7 +369,7 @@ def compare_arms(
         policy=policy,
         level=level,
         flip_rows=flip_rows,
-        openers=openers,
+        openers=(view.open_trial, view.open_trial) if view.open_trial else None,
         source_notes=tuple(source_notes),
         cluster=cluster,
         pairs=pairs,
@@ -467,33 +460,30 @@ def _flips(of_a: pd.DataFrame, of_b: pd.DataFrame) -> pd.DataFrame:
 
 
 def compare_runs(
-    a: pd.DataFrame,
-    b: pd.DataFrame,
+    a: RunView | pd.DataFrame,
+    b: RunView | pd.DataFrame,
     *,
     within: str | Sequence[str] | None = None,
     policy: str | None = None,
     level: float = 0.95,
     cluster: str | None = None,
-    openers: tuple[Opener, Opener] | None = None,
-    names: tuple[str, str] | None = None,
 ) -> ArmComparison:
-    """Compare two trials frames, `b` against `a`, paired on case ids within model and arm (or
-    `within`): the same cases with other settings, another model, version or parser.
+    """Compare two runs, `b` against `a`, paired on case ids within model and arm (or `within`): the
+    same cases with other settings, another model, version or parser.
 
     A column of these two in which each run has one value of its own is the difference of the runs,
     and is not held fixed. A note says so. Cases and strata of one run alone are listed in
     `unpaired` and are in no figure. policy: by default the one that both have. Of two runs with one
-    policy each that is another, each by its own, and a note says so. names: of the two sides, by
-    default the runs' ids. A note says if they were read by another reader or version. Raises
-    BadOptions if the runs have nothing in common to be held together by.
+    policy each that is another, each by its own, and a note says so. A note says if they were read
+    by another reader or version. Raises BadOptions if the runs have nothing in common to be held
+    together by.
     """
     notes: list[str] = []
-    for frame in (a, b):
-        check_trials(frame)
+    views = RunView.of(a), RunView.of(b)
     # First the rows that are compared: a frame may have one trial under several policies.
-    policy, (a, b) = _read_alike(a, b, policy, notes)
+    policy, frames = _read_alike(views[0].trials, views[1].trials, policy, notes)
     readers = []
-    for frame in (a, b):
+    for frame in frames:
         check_once(frame)
         columns = [c for c in _READERS.values() if c in frame]
         pairs = frame[columns].dropna().astype(str).drop_duplicates()
@@ -503,23 +493,16 @@ def compare_runs(
         notes.append(
             f"The answers were read by {readers[0]} in the first, {readers[1]} in the second."
         )
-    if names is None:
-        first, second = (
-            ", ".join(map(str, frame["run_id"].dropna().unique())) if "run_id" in frame else ""
-            for frame in (a, b)
-        )
-        names = (first, second)
-        if not (first and second and first != second):
-            names = (f"{first} first".strip(), f"{second} second".strip())
-    strata = list(check_by(a, within)) if within else _strata(a, b, notes)
-    check_by(b, strata or ["model"])
-    both = [c for c in a if c in b]
+    names = _names(views, frames)
+    strata = list(check_by(frames[0], within)) if within else _strata(*frames, notes)
+    check_by(frames[1], strata or ["model"])
+    both = [c for c in frames[0] if c in frames[1]]
     # As objects, because the two frames may have one column as different types.
     sides = [
         frame[both].astype(object).assign(**{SIDE: name})
-        for frame, name in zip((a, b), names, strict=True)
+        for frame, name in zip(frames, names, strict=True)
     ]
-    return compare_arms(
+    compared = compare_arms(
         pd.concat(sides, ignore_index=True),
         *names,
         on=SIDE,
@@ -527,9 +510,22 @@ def compare_runs(
         policy=policy,
         level=level,
         cluster=cluster,
-        openers=openers,
-        notes=notes,
     )
+    open_a, open_b = (view.open_trial for view in views)
+    openers = (open_a, open_b) if open_a and open_b else None
+    return replace(compared, openers=openers, source_notes=(*notes, *compared.source_notes))
+
+
+def _names(views: tuple[RunView, RunView], frames: tuple[pd.DataFrame, pd.DataFrame]) -> list[str]:
+    names = [view.name for view in views]
+    if any(names):
+        names = [name or "as recorded" for name in names]
+    else:
+        names = [", ".join(_texts(frame, "run_id")) for frame in frames]
+    if not all(names) or names[0] == names[1]:
+        ends = ("first", "second")
+        names = [f"{name} {end}".strip() for name, end in zip(names, ends, strict=True)]
+    return names
 
 
 def _read_alike(

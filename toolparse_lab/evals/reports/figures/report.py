@@ -4,7 +4,8 @@ people read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -37,7 +38,6 @@ from .cells import (
     check_by,
     check_once,
     check_policy,
-    check_trials,
     clusters_of,
     codes_of,
     coerced_policy,
@@ -51,10 +51,11 @@ from .cells import (
     tools_frame,
     ungraded_frame,
 )
-from .comparison import ArmComparison, Opener, WholeRows, column_of, compare_arms
+from .comparison import ArmComparison, column_of, compare_arms
 from .differences import Difference, paired_difference
 from .gates import GateResult, check_gates
-from .ladder import Levels, ladder_frame
+from .ladder import ladder_frame
+from .view import RunView
 
 EMBEDDED_MODEL = "toolparse-local/smollm2-135m"
 MANY = 3  # cells from which on the best one is a pick of many, and the most that are named
@@ -82,27 +83,18 @@ class ReportKeywords(ReportOptions, total=False):
     """The keywords of `Report` besides its columns and its policy."""
 
     baseline: str | None
-    stops: Iterable[str]
-    models: Mapping[str, str] | None
-    opener: Opener | None
-    whole_rows: WholeRows | None
-    calls: Callable[[], pd.DataFrame] | None
-    arms: Levels | None
 
 
 class Report:
     """Success and its reasons, by any columns of a trials frame.
 
+    `source` is a view of a run, or a trials frame.
+
     `frame` has one row per cell: the `by` columns, then those of `cells.FIGURES`, and with a
     `baseline` those of `cells.OF_BASELINE`. Anything not recorded is NaN.
 
-    `stops` says in sentences why a run ended before its plan (a budget, an interrupt). `opener`
-    gives the trial of an id. `whole_rows` gives the rows of some ids with all their columns, where
-    `trials` has only those of `cells.READ`. `calls` gives their calls frame under `policy`, for
-    figures tool by tool. `cluster` is a column that keeps whole cases together,
-    such as conversation_id: intervals and p go by it instead of by case. `peers` says which arm
-    each arm is compared with, where `baseline` is a protocol of several arms. `arms` has the
-    factors of each arm, for the ladder's layer of the prompt.
+    `cluster` is a column that keeps whole cases together, such as conversation_id: intervals and p
+    go by it instead of by case.
 
     Raises BadOptions for a frame without the columns of a trials frame, for a column, policy or
     baseline that it lacks, and where a cell has one trial twice. With "policy" among `by`
@@ -111,24 +103,18 @@ class Report:
 
     def __init__(
         self,
-        trials: pd.DataFrame,
+        source: RunView | pd.DataFrame,
         by: str | Sequence[str] | None = None,
         *,
         policy: str = "safe",
         baseline: str | None = None,
-        peers: Mapping[str, str] | None = None,
         level: float = 0.95,
         cluster: str | None = None,
         title: str = "Tool calls: what the models wrote and what could be read",
-        stops: Iterable[str] = (),
-        models: Mapping[str, str] | None = None,
-        opener: Opener | None = None,
-        whole_rows: WholeRows | None = None,
-        calls: Callable[[], pd.DataFrame] | None = None,
-        arms: Levels | None = None,
     ) -> None:
-        check_trials(trials)
-        self.trials = trials.reset_index(drop=True)
+        view = RunView.of(source)
+        self.trials = view.trials.reset_index(drop=True)
+        self.view = replace(view, trials=self.trials)
         self.by = check_by(self.trials, by) if by is not None else _default_by(self.trials)
         policies = policies_of(self.trials)
         if "policy" not in self.by:
@@ -151,16 +137,9 @@ class Report:
         self.clusters = clusters_of(self.trials, cluster)
         """Case -> what intervals and tests count as one with it; None where each is its own."""
         self.title = title
-        self.stops = tuple(stops)
-        self.models = dict(models or {})
-        self.opener = opener
-        self._whole_rows = whole_rows
-        self._calls = calls
-        self.arms = dict(arms or {})
         self.headline = read_under(self.trials, self.by, policy)
         check_once(self.headline, self.by)
         self.baseline = baseline
-        self.peers = dict(peers or {})
         self.baseline_column = None if baseline is None else self._column_of(baseline)
         """The column of `by` that holds the baseline, None without one."""
 
@@ -171,7 +150,7 @@ class Report:
             if baseline in texts:
                 return column
             values |= dict.fromkeys(texts)
-        if self.peers and "arm" in self.by:  # a protocol whose arms differ by more than it
+        if self.view.peers and "arm" in self.by:  # a protocol whose arms differ by more than it
             return "arm"
         raise UnknownName(
             f"no column of the report ({', '.join(self.by)}) holds this baseline",
@@ -223,8 +202,8 @@ class Report:
         Empty where the calls are not at hand.
         """
         calls = pd.DataFrame(columns=["trial_id", "name", "verdict"])
-        if self._calls is not None:
-            calls = self._calls()
+        if self.view.calls is not None:
+            calls = self.view.calls()
         return tools_frame(self.trials, calls, self.policy, self.level, self.clusters)
 
     @property
@@ -251,7 +230,7 @@ class Report:
         p. See `ladder.ladder_frame`.
         """
         return ladder_frame(
-            self.frame, self.trials, self.by, self.policy, self.level, self.clusters, self.arms
+            self.frame, self.trials, self.by, self.policy, self.level, self.clusters, self.view.arms
         )
 
     @cached_property
@@ -309,19 +288,6 @@ class Report:
         """The warnings, then the sentences on how the numbers were made and their limits."""
         return (*self.warnings, *_method_notes(self))
 
-    def rows(self, ids: Collection[str]) -> pd.DataFrame:
-        """Return the rows of the trials of these ids, with all that is known of them."""
-        if self._whole_rows is not None:
-            return self._whole_rows(ids)
-        return self.trials[self.trials["trial_id"].isin(ids)]
-
-    def whole(self, part: pd.DataFrame) -> pd.DataFrame:
-        """Return rows of `trials`, in their order, with all that is known of them."""
-        if self._whole_rows is None:
-            return part
-        ids = part["trial_id"].tolist()
-        return self._whole_rows(ids).set_index("trial_id", drop=False).loc[ids]
-
     def cell_name(self, row: Mapping[Any, Any]) -> str:
         """Return the name of a cell: its values of `by`."""
         return self.name_of([row[c] for c in self.by])
@@ -364,7 +330,7 @@ class Report:
         if others is None:
             others = [c for c in self.by if c != on and not follows(c)]
         return compare_arms(
-            self.trials,
+            self.view,
             a,
             b,
             on=on,
@@ -373,8 +339,6 @@ class Report:
             level=self.level,
             cluster=self.cluster,
             pairs=pairs,
-            openers=(self.opener, self.opener) if self.opener else None,
-            whole_rows=self._whole_rows,
         )
 
     def flips(self, a: str, b: str, *, on: str | None = None) -> pd.DataFrame:
@@ -459,8 +423,8 @@ class Report:
         """Return the value of the baseline's column that a cell with `value` is compared with. If
         the baseline is a protocol, that of an arm is the protocol's arm with its levels.
         """
-        if value in self.peers and self.baseline_column == "arm":
-            return self.peers[value]
+        if value in self.view.peers and self.baseline_column == "arm":
+            return self.view.peers[value]
         return str(self.baseline)
 
     def is_baseline(self, cell: Mapping[Any, Any]) -> bool:
@@ -489,7 +453,7 @@ def _default_by(trials: pd.DataFrame) -> tuple[str, ...]:
 
 def _warnings(report: Report) -> Iterator[str]:
     part, cells = report.headline, report.frame
-    for reason in report.stops:
+    for reason in report.view.stops:
         yield f"Stopped early: {reason}"
 
     if policies := report.left_out_policies:
@@ -505,7 +469,7 @@ def _warnings(report: Report) -> Iterator[str]:
         )
 
     models = set(part["model"].dropna().astype(str))
-    models |= {str(report.models[name]) for name in models if name in report.models}
+    models |= {str(report.view.models[name]) for name in models if name in report.view.models}
     if "model_name" in part:
         models |= set(part["model_name"].dropna().astype(str))
     if EMBEDDED_MODEL in models:
@@ -674,10 +638,10 @@ def report(
 
     Files may be of any size: of Parquet only the columns that a report reads are loaded.
 
-    source: the frame, the path of a Parquet or CSV file, a folder of Parquet files, a pattern such
-    as "answers/*.parquet", or a list of paths. policy: by default "safe", or the only one that
-    there is. by, options: as for `Report`. Raises UnreadableInput for files that are not there or
-    are no frame, and the errors of `Report`.
+    source: a view of a run, a frame, the path of a Parquet or CSV file, a folder of Parquet files,
+    a pattern such as "answers/*.parquet", or a list of paths. policy: by default "safe", or the
+    only one that there is. by, options: as for `Report`. Raises UnreadableInput for files that are
+    not there or are no frame, and the errors of `Report`.
 
     >>> import tempfile
     >>> import toolparse_lab as tp
@@ -687,25 +651,26 @@ def report(
     >>> tp.report(f"{folder}/*.parquet").frame["success"].tolist()
     [1.0]
     """
-    trials = source
-    if not isinstance(source, pd.DataFrame):
-        trials, options["whole_rows"] = load_trials(source, by, options.get("cluster"))
+    view = source
+    if not isinstance(source, (RunView, pd.DataFrame)):
+        view = load_view(source, by, options.get("cluster"))
+    view = RunView.of(view)
     if policy is None:
-        policies = policies_of(trials) if "policy" in trials else []
+        policies = policies_of(view.trials)
         policy = policies[0] if len(policies) == 1 else "safe"
-    return Report(trials, by, policy=policy, **options)
+    return Report(view, by, policy=policy, **options)
 
 
-def load_trials(
+def load_view(
     source: Any, by: str | Sequence[str] | None = None, cluster: str | None = None
-) -> tuple[pd.DataFrame, WholeRows | None]:
-    """Return the columns of reports of a trials frame in files, and what gives whole rows of it.
+) -> RunView:
+    """Return the view of a trials frame in files, of which the columns of reports are loaded.
 
     source: as for `report`. by, cluster: columns that are to be there besides. Raises
     UnreadableInput.
     """
     if isinstance(source, (str, Path)) and Path(source).suffix == ".csv":
-        return read_frame(source, "trials"), None
+        return RunView(read_frame(source, "trials"))
     files = parquet_files_of(source)
     named = [*((by,) if isinstance(by, str) else by or ()), *filter(None, [cluster])]
     names = [*READ, *named]
@@ -715,5 +680,5 @@ def load_trials(
     # tells apart cannot be found by it.
     ids = trials["trial_id"] if "trial_id" in trials else pd.Series([None])
     if any(name not in trials for name in names) or ids.hasnans or not ids.is_unique:
-        return unpacked(files, "trials"), None
-    return trials, partial(unpacked, files, "trials", None)
+        return RunView(unpacked(files, "trials"))
+    return RunView(trials, whole_rows=partial(unpacked, files, "trials", None))

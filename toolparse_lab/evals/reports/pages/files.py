@@ -281,7 +281,7 @@ def render_junit(report: Report, gate: GateResult | None = None) -> str:
         for case_id, trials in cases.items():
             test = add_test(suite, name, case_id, sum(t["latency"] or 0.0 for t in trials))
             failing |= _judge(test, trials)
-    whole = report.whole(report.headline.loc[list(failing)])
+    whole = report.view.whole(report.headline.loc[list(failing)])
     texts = zip(failing.values(), whole["trial_id"], whole["raw"].fillna(""), strict=True)
     for element, trial_id, raw in texts:
         element.text = xml_text(f"trial {trial_id}\n{raw}")

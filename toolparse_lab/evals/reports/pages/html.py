@@ -158,7 +158,7 @@ def failing_cells(report: Report) -> list[FailingCell]:
     most_lines, views = (max(1, most // len(parts)) for most in (MOST_LINES, MOST_VIEWS))
     # All at once, since the whole rows may have to be loaded.
     listed = {values: part.head(most_lines) for values, part in parts.items()}
-    whole = iter(report.whole(pd.concat(listed.values())).to_dict("records"))
+    whole = iter(report.view.whole(pd.concat(listed.values())).to_dict("records"))
     rows = {values: list(islice(whole, len(part))) for values, part in listed.items()}
     cells = []
     for n, cell in enumerate(report.frame.to_dict("records"), 1):
@@ -285,7 +285,7 @@ def _example_trials(report: Report) -> pd.DataFrame:
             ids.update(names.split(", "))
 
     # A trial has a row for each policy, and not every policy is in the report.
-    named = report.rows(ids)
+    named = report.view.rows(ids)
     # The coercions are counted under the looser policy, all else under the headline's.
     policies = dict.fromkeys((report.policy, report.coerced_policy))
     trials = pd.concat([named[named["policy"] == policy] for policy in policies])

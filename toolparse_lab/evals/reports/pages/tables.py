@@ -7,7 +7,7 @@ A new section is a function of the report in `_MAKERS`, which returns None if it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -77,21 +77,28 @@ def _by_cell(
     return [cell | values for cell, values in found if values is not None]
 
 
-def _keys(report: Report, blank: str = "–", only: str = "") -> list[Column]:
+def _named(names: Iterable[str]) -> list[Column]:
     # The columns that name a cell.
-    def form(value: Any) -> str:
-        return str(value) or blank
-
-    return [Column(c.replace("_", " "), "l k", c, form, only=only) for c in report.by]
+    return [Column(n.replace("_", " "), "l k", n, lambda name: str(name) or "–") for n in names]
 
 
-def _interval_or(unknown: str) -> Callable[[Row], str]:
-    return lambda cell: span(cell["ci_low"], cell["ci_high"]) or unknown
+def _keys(report: Report) -> list[Column]:
+    return _named(report.by)
 
 
-def _against(text: Callable[[Row], Cell], unknown: str) -> Callable[[Row], Cell]:
+def _interval(report: Report) -> Column:
+    def shown(cell: Row) -> str:
+        return span(cell["ci_low"], cell["ci_high"]) or "–"
+
+    return Column(f"{level_words(report.level)} interval", text=shown)
+
+
+def _against(text: Callable[[Row], Cell]) -> Callable[[Row], Cell]:
     # Of a figure that a cell has only with a difference from the baseline.
-    return lambda cell: unknown if pd.isna(cell["difference"]) else text(cell)
+    return lambda cell: "–" if pd.isna(cell["difference"]) else text(cell)
+
+
+_P_HOLM = _against(lambda cell: f"{cell['p_holm']:.3f}")
 
 
 def success(report: Report) -> Listing:
@@ -100,7 +107,6 @@ def success(report: Report) -> Listing:
     """
     if not report.has_targets:
         return ungraded(report)
-    level = level_words(report.level)
     baseline = report.baseline
     extra = [c for c in ("missing", "ungraded") if report.frame[c].any()]
 
@@ -108,11 +114,9 @@ def success(report: Report) -> Listing:
         return [Column(n.replace("_", " "), form=percent, only=only, drop=drop) for n in names]
 
     columns = [
-        *_keys(report, only="html"),
-        *_keys(report, blank="", only="text md tex"),
+        *_keys(report),
         Column("success", "rate", form=percent),
-        Column(f"{level} interval", text=_interval_or(""), only="text md"),
-        Column(f"{report.level:.0%} interval", text=_interval_or("–"), only="tex"),
+        _interval(report),
         Column(
             f"0{'100 %':>{BAR - 1}}",
             "t",
@@ -120,7 +124,6 @@ def success(report: Report) -> Listing:
             only="text",
             drop=1,
         ),
-        Column(f"{level} interval, %", text=_interval_or("–"), only="html"),
         Column("n"),
         Column("cases", key="n_cases"),
         *(Column(name, only="html text md") for name in extra),
@@ -132,31 +135,22 @@ def success(report: Report) -> Listing:
     if baseline is None:
         return Listing("Success", "", columns, report.frame.to_dict("records"))
 
-    def p(unknown: str) -> Callable[[Row], Cell]:
-        return _against(lambda c: f"{c['p_holm']:.3f}", unknown)
-
-    def gap(cell: Row) -> tuple[str, str, str]:
-        gap, low, high = (points(cell[c]) for c in ("difference", "diff_low", "diff_high"))
-        return gap, low, high
-
     def gap_html(cell: Mapping[Any, Any]) -> Cell:
         if not pd.isna(cell["difference"]):
-            return macro(PARTS, "difference", *gap(cell))
+            figures = (points(cell[c]) for c in ("difference", "diff_low", "diff_high"))
+            return macro(PARTS, "difference", *figures)
         # A cell other than the baseline has no difference if no case is in both.
         return macro(PARTS, "absent", "baseline") if report.is_baseline(cell) else "–"
 
     def signed(*names: str) -> Callable[[Row], Cell]:
-        return lambda c: "…".join(f"{100 * c[name]:+.0f}" for name in names)
+        return _against(lambda c: "…".join(points(c[name]) for name in names))
 
-    terminal: dict[str, Any] = {"only": "text md", "drop": 4}
-    interval = _against(lambda c: "{} [{}, {}]".format(*gap(c)), "–")
+    plain: dict[str, Any] = {"only": "text md tex", "drop": 4}
     columns += [
         Column(f"against {baseline}", "full", text=gap_html, only="html"),
-        Column(f"against {baseline}", text=interval, only="tex"),
-        Column("p (Holm)", text=p("–"), only="html tex"),
-        Column(f"Δ {baseline}", text=_against(signed("difference"), "–"), **terminal),
-        Column("Δ interval", text=_against(signed("diff_low", "diff_high"), ""), **terminal),
-        Column("p Holm", text=p(""), **terminal),
+        Column(f"Δ {baseline}", text=signed("difference"), **plain),
+        Column("Δ interval", text=signed("diff_low", "diff_high"), **plain),
+        Column("p Holm", text=_P_HOLM, drop=4),
     ]
     return Listing("Success", "", columns, report.frame.to_dict("records"))
 
@@ -181,7 +175,7 @@ def ungraded(report: Report) -> Listing:
 def _executable(report: Report, kinds: Sequence[str]) -> list[Column]:
     return [
         Column("executable", "rate", form=percent),
-        Column(f"{level_words(report.level)} interval, %", text=_interval_or("–")),
+        _interval(report),
         *(Column(kind, key=kind, form=percent, drop=1) for kind in kinds),
     ]
 
@@ -254,7 +248,7 @@ def _rungs(report: Report) -> Listing | None:
         "answers repaired and coerced. Feedback: the calls that are still refused, as the model "
         "corrected them. " + " ".join(left_out)
     )
-    whole = whole_ladders(report.ladder, report.by, report.arms)
+    whole = whole_ladders(report.ladder, report.by, report.view.arms)
     rungs = whole[whole["level"] != "naive"]
     return Listing(RUNGS, lead.strip(), columns, rungs.to_dict("records"))
 
@@ -281,8 +275,7 @@ def outcomes(report: Report) -> Listing:
     # An outcome that a cell does not have has no row in the waterfall.
     rows = _by_cell(report, report.waterfall, "outcome", "n", dict.fromkeys(order, 0))
     columns = [
-        *_keys(report, only="html"),
-        *(Column(c, "l k", c, only="text md tex") for c in report.by),
+        *_keys(report),
         *(Column(label_of(outcome), key=outcome, only="html") for outcome in order),
         *(Column(outcome, key=outcome, only="text md tex") for outcome in order),
     ]
@@ -309,8 +302,7 @@ def failures(report: Report) -> Listing:
     columns = (
         Column("outcome", "l k full", text=label, only="html"),
         Column("outcome", "l k", text=code, only="text md"),
-        Column("trials", key="n", only="html"),
-        Column("n", only="text md"),
+        Column("n"),
         Column("share", form=percent),
         Column("meaning and an example", "l w", text=meaning, only="html"),
         Column("for example", key="example", only="md"),
@@ -323,8 +315,7 @@ def _layers(report: Report) -> Listing:
     columns = (
         Column("layer", "l k full"),
         Column("found", "l c"),
-        Column("answers", key="n", only="html md"),
-        Column("n", only="text"),
+        Column("n"),
         Column("share", form=percent),
         Column("meaning", "l w"),
         Column("trials", "t", "trial_ids", only="text"),
@@ -338,8 +329,7 @@ def codes(report: Report) -> Listing:
     """Return the problem codes."""
     columns = (
         Column("code", "l k full c"),
-        Column("trials", key="n", only="html md"),
-        Column("n", only="text"),
+        Column("n"),
         Column("share", form=percent),
         Column("success", form=percent, only="html md"),
         Column("meaning", "l w"),
@@ -578,14 +568,13 @@ def comparison(c: ArmComparison) -> Listing:
 
     strata = [str(name) for name in c.frame if name not in COMPARISON_COLUMNS]
     columns = (
-        *(Column(name.replace("_", " "), "l k", name, only="html") for name in strata),
-        *(Column(name, "l k", name, only="text md") for name in strata),
+        *_named(strata),
         Column("cases", key="n_cases"),
         Column("a", key="success_a", form=percent),
         Column("b", key="success_b", form=percent),
         Column("b−a", "rate", "difference", points),
         Column("interval", text=interval),
-        Column("p", text=_against(lambda row: f"{row['p_holm']:.3f}", "–")),
+        Column("p", text=_P_HOLM),
         Column("only a"),
         Column("only b"),
         Column("verdict", text=lambda row: row[None]),
@@ -598,11 +587,11 @@ def comparison(c: ArmComparison) -> Listing:
 
 
 def flipped_cases(c: ArmComparison, most: int | None = None) -> Listing:
-    """Return the cases that flipped, with a trial of each side. Anything not known is blank."""
+    """Return the cases that flipped, with a trial of each side."""
     # Every flip is from one majority to the other, so that the rates say little more.
     flips = c.flips if most is None else c.flips.head(most)
     texts = flips.drop(columns=["success_a", "success_b"]).astype(object)
-    columns = [Column(str(name).replace("_", " "), "l k", str(name)) for name in texts]
+    columns = _named(map(str, texts))
     rows = texts.where(texts.notna(), "").to_dict("records")
     return Listing(f"Flipped cases: {len(c.flips)}", "", columns, rows)
 
