@@ -9,7 +9,7 @@ import pytest
 import toolparse_lab as tp
 from tests.laws import check_all
 from tests.recorded import recorded_run
-from toolparse_lab.cli.demo import demo_plan, left_out, run_demo, telling_failure
+from toolparse_lab.cli.demo import demo_plan, fitting_cases, left_out, run_demo, telling_failure
 from toolparse_lab.experiments.run import Run
 from toolparse_lab.runner.local.setup import local_model_ready
 from toolparse_lab.runner.store.recording import import_recording
@@ -98,3 +98,21 @@ def test_a_demo_out_of_time_says_what_it_left_out(tmp_path: Path) -> None:
     assert run.summary is not None
     assert bool(sentences) == bool(run.summary.missing)
     assert all("of 40 answers" in sentence for sentence in sentences)
+
+
+def test_a_slow_machine_is_asked_fewer_cases(tmp_path: Path) -> None:
+    """The first case is there, at some seconds an answer; the others are open."""
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        import_recording(tp.example_recording(), lab.store)
+        assert fitting_cases(lab, 60.0) == 10, "every answer is recorded"
+        seconds = [
+            answer.latency
+            for item in demo_plan(lab, 1).items
+            if (answer := lab.store.get(item.key)) is not None and answer.latency
+        ]
+    with tp.Lab(tmp_path / "first.db") as lab:
+        lab.replaying(tp.example_recording()).run(demo_plan(lab, 1), progress=False)
+        assert sum(seconds) > 0
+        assert fitting_cases(lab, 0.0) == 1
+        assert fitting_cases(lab, 100_000.0) == 10
+        assert 1 < fitting_cases(lab, sum(seconds) * 5) < 10
