@@ -12,24 +12,14 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import toolparse_lab as tp
-from tests.provider_dialects import (
-    CACHED,
-    DIALECTS,
-    THOUGHT,
-    Dialect,
-    Fault,
-    Said,
-    Script,
-    Server,
-    Turn,
-)
+from tests.provider_dialects import CACHED, DIALECTS, THOUGHT, Dialect, Server
 from toolparse_lab.runner import routes
 from toolparse_lab.runner.litellm_door import litellm_module
 
@@ -46,77 +36,28 @@ TOOLS: list[dict[str, Any]] = [
 Calls = tuple[int, ...]
 
 
-def said(native: bool, *minutes: int, reasoning: str = "", text: str = "") -> Said:
-    """Text and calls of `set_timer`, as native calls or in the text as hermes has them."""
-    if native:
-        calls = tuple(("set_timer", {"minutes": m}) for m in minutes)
-        return Said((text,) if text else (), reasoning, calls)
-    written = [
-        f'<tool_call>\n{{"name": "set_timer", "arguments": {{"minutes": {m}}}}}\n</tool_call>'
-        for m in minutes
-    ]
-    return Said(in_two(text + "\n".join(written)), reasoning)
-
-
-def in_two(text: str) -> tuple[str, str]:
-    """Two parts of a text."""
-    return text[:9], text[9:]
-
-
 @dataclass(frozen=True)
 class Situation:
-    """script: what the server does, native or prompted. target: minutes of the calls that are
-    right, None where nothing is graded. expected: columns of the frame, for both ways of sending.
+    """target: minutes of the calls that are right, None where nothing is graded. expected: columns
+    of the frame, for both ways of sending.
     """
 
-    script: Callable[[Dialect, bool], Script]
     target: Calls | None
     expected: Mapping[str, Any]
     whole: Mapping[str, Any] | None = None  # where a whole answer is another thing
     turns: int = 1
 
 
-def _says(*turns: Callable[[bool], Turn]) -> Callable[[Dialect, bool], Script]:
-    return lambda _dialect, native: Script(tuple(turn(native) for turn in turns))
-
-
-def _fails(*faults: Fault, then: bool = True) -> Callable[[Dialect, bool], Script]:
-    return lambda _dialect, native: Script((*faults, *([said(native, 5)] if then else ())))
-
-
-def _policy(dialect: Dialect, native: bool) -> Script:
-    if "policy" in dialect.words:
-        return Script((Fault("policy", 400),))
-    return Script((Said(in_two("I cannot help with that."), end="filter"),))
-
-
-def _parts(_dialect: Dialect, native: bool) -> Script:
-    if native:
-        return Script((Said(("One moment: ", "a timer."), "", said(True, 5).calls),))
-    text = said(False, 5).text
-    return Script((Said(("One moment: ", text[:30], text[30:])),))
-
-
-def _cut(*, breaks: bool = False, short: bool = False) -> Callable[[Dialect, bool], Script]:
-    return lambda _dialect, native: Script(
-        (said(native, 5, text="One moment: "),), breaks=breaks, short=short
-    )
-
-
 _RIGHT = {"status": "ok", "outcome": "correct"}
+_CUT = {"status": "error", "error": "cut_stream", "cut": True}
 SITUATIONS: dict[str, Situation] = {
-    "one call": Situation(_says(lambda native: said(native, 5)), (5,), _RIGHT),
-    "two calls": Situation(_says(lambda native: said(native, 5, 7)), (5, 7), _RIGHT),
+    "one call": Situation((5,), _RIGHT),
+    "two calls": Situation((5, 7), _RIGHT),
     "text": Situation(
-        _says(lambda _: Said(in_two("It is noon."))),
-        (),
-        {"status": "ok", "outcome": "abstained_correctly", "text": "It is noon."},
+        (), {"status": "ok", "outcome": "abstained_correctly", "text": "It is noon."}
     ),
-    "reasoning": Situation(
-        _says(lambda native: said(native, 5, reasoning="five is asked")), (5,), _RIGHT
-    ),
+    "reasoning": Situation((5,), _RIGHT),
     "tool loop": Situation(
-        _says(lambda n: said(n, 5), lambda n: said(n, 7), lambda _: Said(("Both are set.",))),
         (5,),  # the first turn is graded
         {
             **_RIGHT,
@@ -127,37 +68,15 @@ SITUATIONS: dict[str, Situation] = {
         },
         turns=4,
     ),
-    "refusal": Situation(_policy, (5,), {}),
-    "context": Situation(
-        lambda dialect, _: Script((Fault("context", dialect.overflow),)),
-        (5,),
-        {"status": "error", "error": "context_overflow", "retries": 0},
-    ),
-    "429": Situation(
-        _fails(Fault("rate", 429, {"Retry-After": "0.01"})), (5,), {**_RIGHT, "retries": 1}
-    ),
-    "529": Situation(
-        _fails(Fault("overloaded", 529), then=False),
-        (5,),
-        {"status": "error", "error": "server_error", "retries": 2},
-    ),
-    "500": Situation(
-        _fails(Fault("server", 500), Fault("server", 500)), (5,), {**_RIGHT, "retries": 2}
-    ),
-    "cut": Situation(
-        _cut(breaks=True),
-        (5,),
-        {"status": "error", "error": "cut_stream", "cut": True},
-        whole={"status": "error", "error": "connection"},
-    ),
-    "short": Situation(
-        _cut(short=True),
-        (5,),
-        {"status": "error", "error": "cut_stream", "cut": True},
-        whole=_RIGHT,
-    ),
-    "empty": Situation(_says(lambda _: Said()), (), {"status": "ok", "text": ""}),
-    "parts": Situation(_parts, (5,), _RIGHT),
+    "refusal": Situation((5,), {}),
+    "context": Situation((5,), {"status": "error", "error": "context_overflow", "retries": 0}),
+    "429": Situation((5,), {**_RIGHT, "retries": 1}),
+    "529": Situation((5,), {"status": "error", "error": "server_error", "retries": 2}),
+    "500": Situation((5,), {**_RIGHT, "retries": 2}),
+    "cut": Situation((5,), _CUT, whole={"status": "error", "error": "connection"}),
+    "short": Situation((5,), _CUT, whole=_RIGHT),
+    "empty": Situation((), {"status": "ok", "text": ""}),
+    "parts": Situation((5,), _RIGHT),
 }
 WAYS = ("prompted", "native")
 
@@ -202,13 +121,8 @@ def ask(name: str) -> Iterator[Cell]:
     """All cells of a dialect."""
     dialect = DIALECTS[name]
     routes.forget_refusals()
-    scripts = {
-        (key.replace(" ", "-"), native): situation.script(dialect, native)
-        for key, situation in SITUATIONS.items()
-        for native in (False, True)
-    }
     arms = ["hermes", *(["native"] if dialect.takes_tools else [])]
-    with alone(), tempfile.TemporaryDirectory() as folder, Server(dialect, scripts) as server:
+    with alone(), tempfile.TemporaryDirectory() as folder, Server(name) as server:
         model = tp.Model(
             dialect.model, price=(1, 2), max_retries=2, timeout=20, **server.model_settings()
         )
@@ -259,7 +173,7 @@ def _faults(
     if not stream and situation.whole is not None:
         expected = dict(situation.whole)
     if key == "refusal":
-        if "policy" in dialect.words:
+        if dialect.refuses:
             expected = {"status": "error", "error": "refused", "retries": 0}
         elif not dialect.model.startswith("ollama"):
             expected = {"status": "ok", "finish_reason": "content_filter"}

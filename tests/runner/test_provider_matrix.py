@@ -16,8 +16,8 @@ import pytest
 import toolparse_lab as tp
 from benchmarks.providers import NOTE, block, tally
 from tests import bridge
-from tests.provider_dialects import DIALECTS, Said, Script, Server
-from tests.provider_matrix import SITUATIONS, TOOLS, alone, ask, said
+from tests.provider_dialects import DIALECTS, Server
+from tests.provider_matrix import SITUATIONS, TOOLS, alone, ask
 from toolparse_lab.integrations import litellm_bridge
 from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.exchange.types import Request
@@ -59,9 +59,9 @@ def test_an_agent_over_the_bridge_takes_three_turns(name: str, native: bool, str
     """The tools are in the prompt; some models answer in the text, others with native calls all
     the same."""
     dialect = DIALECTS[name]
-    turns = (said(native, 5), said(native, 7), Said(("Both are set.",)))
+    question = f"Two timers. situation=agent{'-native' if native else ''}"
     tools = [{"type": "function", "function": tool} for tool in TOOLS]
-    history: list[dict[str, Any]] = [{"role": "user", "content": "Two timers. situation=agent"}]
+    history: list[dict[str, Any]] = [{"role": "user", "content": question}]
     minutes = []
     module = bridge.litellm()
 
@@ -75,7 +75,7 @@ def test_an_agent_over_the_bridge_takes_three_turns(name: str, native: bool, str
             return answer
         return module.stream_chunk_builder([chunk async for chunk in answer])
 
-    with alone(), Server(dialect, {("agent", False): Script(turns)}) as server:
+    with alone(), Server(name) as server:
         for _ in range(3):
             message = bridge.run(turn).choices[0].message
             history.append(message.model_dump(exclude_none=True))
@@ -120,8 +120,8 @@ def test_a_model_of_the_readme_answers(
     model, environment = lines[alias]
     dialect = DIALECTS[README_DIALECTS[alias]]
     tools = tuple({"type": "function", "function": tool} for tool in TOOLS) if native else ()
-    question = ({"role": "user", "content": "situation=one"},)
-    with Server(dialect, {("one", native): Script((said(native, 5),))}) as server:
+    question = ({"role": "user", "content": "situation=one-call"},)
+    with Server(README_DIALECTS[alias]) as server:
         for name in environment:
             monkeypatch.setenv(name, "us-east-1" if "REGION" in name else "planted")
         if alias == "bedrock":
@@ -136,9 +136,7 @@ def test_a_model_of_the_readme_answers(
 # -- words that the matrix has found
 
 
-@pytest.mark.parametrize(
-    "message", sorted({dialect.words["context"][1] for dialect in DIALECTS.values()})
-)
+@pytest.mark.parametrize("message", sorted({dialect.overflow for dialect in DIALECTS.values()}))
 def test_words_of_an_overflow_are_known(message: str) -> None:
     """Also where litellm does not know them, and passes them on as a plain refusal."""
 
