@@ -532,7 +532,9 @@ class TextScanner:
         if log.message_end is not None and log.turn_end is None:
             log.turn_end = log.message_end[0]
         segment = Segment("recovered", Span(start, end), outcome.body)
-        calls = self._recover().calls(outcome, segment, len(log.segments), len(log.calls))
+        calls = self._recover().calls(
+            outcome, outcome.body.start, segment, len(log.segments), len(log.calls)
+        )
         if self.given_up is not None and self.given_up.quotes(start, end):
             calls = tuple(map(as_draft, calls))
         log.call(segment, None, calls)

@@ -98,11 +98,10 @@ class Recovery:
         return replace(outcome, end=end + run)
 
     def calls(
-        self, outcome: Held, segment: Segment, segment_index: int, index: int
+        self, outcome: Held, start: int, segment: Segment, segment_index: int, index: int
     ) -> tuple[ToolCall, ...]:
-        if outcome.body is None:
-            return ()
-        body = Body(outcome.text, outcome.body.start, segment.span.start, outcome.closed, "end")
+        """Return the calls of a Held whose body begins at `start` in raw, with a warning each."""
+        body = Body(outcome.text, start, segment.span.start, outcome.closed, "end")
         calls = self._resolver.calls(outcome.decoded, body, segment, segment_index, index)
         message = "the call stood outside its format"
         note = Problem("scan", "call.recovered", "warning", message, "", segment.span)
