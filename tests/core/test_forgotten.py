@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -102,8 +103,10 @@ def reports() -> list[Report]:
     conversations = FRAME.copy()
     conversations[["n_turns", "n_ran", "n_failed", "n_rejected"]] = [2, 1, 1, 0]
     conversations[["blame_layer", "blame_code"]] = ["server", "markup_in_content"]
+    rules = {"hermes": {"type_rules": False}, "morph_xml": {"type_rules": True}}
     return [
         Report(FRAME, ["model"]),
+        Report(RunView(FRAME, arms=rules), ["model", "arm"]),
         Report(conversations),
         Report(two_models()),
         Report(trials_frame(TRIALS)),
@@ -156,7 +159,7 @@ def test_every_section_is_in_the_report_of_files(
     for make in tables._MAKERS:
         report, section = sections[make.__name__]
         columns = [c for c in report.trials if c in READ or c in report.by]
-        again = make(Report(RunView(report.trials[columns], calls=report.view.calls), report.by))
+        again = make(Report(replace(report.view, trials=report.trials[columns]), report.by))
         n_rows = len(again.rows) if again else 0
         assert n_rows == len(section.rows), (
             f"{make.__name__}: add the columns that it reads to `READ` in figures/cells.py"
