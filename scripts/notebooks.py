@@ -1,5 +1,5 @@
 """Runs the notebooks and stores their output so that it reads without a kernel: python
-scripts/notebooks.py
+scripts/notebooks.py [NAME ...]
 
 The plans are answered from the shipped recording; what else a notebook asks, the embedded model
 answers live.
@@ -55,7 +55,9 @@ def static(notebook: Any) -> Any:
 
 
 if __name__ == "__main__":
-    for found in sorted(FOLDER.glob("*.ipynb")):
+    for found in [FOLDER / f"{name}.ipynb" for name in sys.argv[1:]] or sorted(
+        FOLDER.glob("*.ipynb")
+    ):
         execute(found)
         print(found.relative_to(FOLDER.parent))
     sys.exit(0)

@@ -9,35 +9,17 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.runner.local.setup import local_model_ready
 from toolparse_lab.runner.store.recording import import_recording
 
 pytestmark = pytest.mark.slow
 
 nbformat = pytest.importorskip("nbformat")
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
-ASKS_LIVE = ("01_quickstart.ipynb", "09_which_layer.ipynb")
-# Minutes of simulation and of the embedded model, whose parts have tests of their own; and a
-# server's parser, which comes from the package index.
-AT_NIGHT = (
-    "05_is_it_really_better.ipynb",
-    "08_my_production_failure.ipynb",
-    "09_which_layer.ipynb",
-)
 HOSTILE = ("<script", "onerror=", "http://", "javascript:")
 
 
-def _marked(path: Path) -> Any:
-    missing = not local_model_ready()
-    reason = "the embedded model is not installed: toolparse demo --install-only"
-    marks = (
-        [pytest.mark.local_model, pytest.mark.skipif(missing, reason=reason)]
-        if path.name in ASKS_LIVE
-        else []
-    )
-    if path.name in AT_NIGHT:
-        marks.append(pytest.mark.exhaustive)
-    return pytest.param(path, marks=marks)
+# What a shell says where a command failed.
+FAILED = ("command not found", "No such file", "Traceback (most recent", "toolparse: ")
 
 
 def _html(notebook: Any) -> list[str]:
@@ -49,12 +31,20 @@ def _html(notebook: Any) -> list[str]:
     ]
 
 
+def assert_nothing_failed(code: Any) -> None:
+    """No cell ended in an error, nor a command of the shell in one."""
+    outputs = [o for cell in code for o in cell.outputs]
+    assert not [o for o in outputs if o.output_type == "error"]
+    said = "".join(o.text for o in outputs if o.output_type == "stream")
+    assert not [word for word in FAILED if word in said]
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
 def test_stored_output_reads_without_a_kernel(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     code = [c for c in notebook.cells if c.cell_type == "code"]
     assert all(c.execution_count for c in code), "a cell was never run"
-    assert not [o for c in code for o in c.outputs if o.output_type == "error"]
+    assert_nothing_failed(code)
     pages = _html(notebook)
     assert len(pages) >= 8
     for page in pages:
@@ -65,10 +55,9 @@ def test_stored_output_reads_without_a_kernel(path: Path) -> None:
     assert str(Path.cwd()) not in text
 
 
-@pytest.mark.parametrize("path", [_marked(p) for p in NOTEBOOKS], ids=lambda p: p.name)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
 def test_the_notebook_runs(path: Path, tmp_path: Path) -> None:
-    """From an empty folder but for the recording, so that only the question of its own is asked
-    live."""
+    """From an empty folder but for the recording."""
     nbclient = pytest.importorskip("nbclient")
     shutil.copy(path, tmp_path / path.name)
     with tp.Lab(tmp_path / "runs.db") as lab:
@@ -82,3 +71,4 @@ def test_the_notebook_runs(path: Path, tmp_path: Path) -> None:
     )
     client.execute()
     assert len(_html(notebook)) >= 8
+    assert_nothing_failed(c for c in notebook.cells if c.cell_type == "code")
