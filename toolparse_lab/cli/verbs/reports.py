@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import BadOptions
@@ -77,13 +77,6 @@ _SCORE_COLUMNS = (
 )
 _FILES = (".html", ".md", ".csv", ".parquet")  # those of `save_sentences`, a slow import
 
-SENTENCES = (
-    STORE,
-    POLICY,
-    Option("--out FILE ...", "write .html, .md, .csv or .parquet; may be repeated"),
-    JSON,
-)
-
 
 @verb(
     "report",
@@ -123,9 +116,7 @@ def _report(options: Any) -> int:
         return _show_scores(options, settings)
     if options.ladder:
         refuse(options, "protocol", "--ladder")
-        return _show_figures(
-            "Ladder", [options.run], lambda run, policy: run.ladder(policy=policy), options
-        )
+        return _show_ladder(options, settings)
     # Reading a run may take long, so an impossible file is told first.
     check_files(options)
     if options.run.endswith(".parquet"):
@@ -375,27 +366,17 @@ def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int
     return exit_code_of(verdict.ok, all_complete(*runs))
 
 
-def _show_figures(
-    title: str, names: Sequence[str], figures_of: Callable[..., Any], options: Any
-) -> int:
-    """Write figures of runs that are told in sentences to their files and to standard output.
-
-    figures_of: takes the runs and `policy`. The text of what it returns has a line per row of its
-    frame, and its note says which cases count as one.
-    """
-    settings = settings_of(options)
-    need_lab()
+def _show_ladder(options: Any, settings: Settings) -> int:
     # Before anything is read.
-    check_kinds(options.out, _FILES, "these figures are")
+    check_kinds(options.out, _FILES, "a ladder is")
     with open_lab(settings) as lab:
-        runs = [lab.open(name) for name in names]
-        figures = figures_of(*runs, policy=settings["policy"])
-        text = str(figures)
-        frame = figures.frame() if callable(figures.frame) else figures.frame
+        run = lab.open(options.run)
+        ladder = run.ladder(policy=settings["policy"])
     from ...evals.reports.pages.files import save_sentences  # pandas: 1 s, and an extra
 
     for file in options.out:
-        save_sentences(title, text, frame, file)
-    told = {"note": figures.note} if figures.note else {}
-    put_told(options.json, {"run_id": runs[0].run_id, "rows": records(frame), **told}, text)
+        save_sentences("Ladder", str(ladder), ladder.frame, file)
+    told = {"note": ladder.note} if ladder.note else {}
+    rows = records(ladder.frame)
+    put_told(options.json, {"run_id": run.run_id, "rows": rows, **told}, ladder)
     return 0
