@@ -1,5 +1,5 @@
-"""The command line as Markdown: the parts of docs/cli.md that are made from code, and the page of
-all options, which the site alone has."""
+"""The command line as Markdown: the parts of docs/reference/cli.md that are made from code, and
+the page of all options, which the site alone has."""
 
 from __future__ import annotations
 

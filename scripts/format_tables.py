@@ -1,5 +1,5 @@
-"""The page docs/formats.md: a row for each wire format, measured on a call that the format itself
-wrote, and the models that write it."""
+"""The page docs/reference/formats.md: a row for each wire format, measured on a call that the
+format itself wrote, and the models that write it."""
 
 from __future__ import annotations
 

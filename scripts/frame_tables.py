@@ -1,5 +1,5 @@
-"""The parts of docs/frames.md that are made from code: the columns of every frame, and the
-engines."""
+"""The parts of docs/reference/frames.md that are made from code: the columns of every frame, and
+the engines."""
 
 from __future__ import annotations
 

@@ -124,13 +124,13 @@ def fill_extension(extension: str) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "rules.md": rules_page,
+    "reference/rules.md": rules_page,
     "architecture.md": lambda: fill("architecture.md", room_parts()),
-    "cli.md": lambda: fill("cli.md", command_parts()),
+    "reference/cli.md": lambda: fill("reference/cli.md", command_parts()),
     "reports.md": lambda: fill("reports.md", report_parts()),
     "datasets.md": lambda: fill("datasets.md", dataset_parts()),
-    "formats.md": lambda: fill("formats.md", format_parts()),
-    "frames.md": lambda: fill("frames.md", frame_parts()),
+    "reference/formats.md": lambda: fill("reference/formats.md", format_parts()),
+    "reference/frames.md": lambda: fill("reference/frames.md", frame_parts()),
     **{
         f"extensions/{page.stem}.md": partial(fill_extension, page.stem)
         for page in sorted((DOCS / "extensions").glob("*.md"))

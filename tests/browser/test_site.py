@@ -77,9 +77,9 @@ def test_the_site(built: subprocess.CompletedProcess[str]) -> None:
 
 def test_links_of_the_checkout_become_links_of_the_site() -> None:
     readme = site.ROOT / "README.md"
-    text = "[a](docs/cli.md#x) [b](notebooks/01_quickstart.ipynb) [c](tests/test_site.py)"
+    text = "[a](docs/reference/cli.md#x) [b](notebooks/01_quickstart.ipynb) [c](tests/test_site.py)"
     assert site._LINK.sub(lambda m: site._linked(m, readme), text) == (
-        "[a](cli.md#x) [b](tutorials/01_quickstart.md) c"
+        "[a](reference/cli.md#x) [b](tutorials/01_quickstart.md) c"
     )
 
 

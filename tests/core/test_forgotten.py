@@ -181,7 +181,9 @@ def test_every_verb_is_declared_and_has_a_place_in_the_docs() -> None:
         assert verb.examples, f"{name} shows no example"
     for name, module in modules.items():
         _, _, extension = module.partition(".extensions.")
-        folder, page = ("extensions", extension.partition(".")[0]) if extension else ("", "cli")
+        folder, page = (
+            ("extensions", extension.partition(".")[0]) if extension else ("reference", "cli")
+        )
         text = (ROOT / "docs" / folder / f"{page}.md").read_text("utf-8")
         assert f"toolparse {name}" in text, f"run `make docs`: {page}.md lacks {name}"
 

@@ -65,7 +65,7 @@ def test_a_page_out_of_date_is_noticed(tmp_path: Path, monkeypatch: pytest.Monke
     assert generate.main(["--check"]) == 1
     assert generate.main([]) == 0
     assert generate.main(["--check"]) == 0
-    page = tmp_path / "rules.md"
+    page = tmp_path / "reference/rules.md"
     page.write_text(page.read_text("utf-8").replace("rjson", "json"), "utf-8")
     assert generate.main(["--check"]) == 1
     assert generate.main(["--no-such-option"]) == 2

@@ -274,7 +274,7 @@ def test_variables_that_are_no_settings_are_told_of(tmp_path: Path) -> None:
 
 
 def test_the_examples_of_the_page_hold(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
     plan, settings = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     environ = {"VLLM_KEY": "key", "GATEWAY_TOKEN": "token"}
     held = load(tmp_path, settings, environ=environ)

@@ -123,7 +123,7 @@ def _format_of(alias: str, model: Model) -> str:
         raise UnknownProtocol(
             error.message,
             got=f"{alias}: {model.name}",
-            expected="a model of the table in docs/formats.md",
+            expected="a model of the table in docs/reference/formats.md",
             hint=f"list its protocol in the place of {OWN!r}: an id, one of "
             "extensions.templates.protocol_from_chat_template, or 'native'",
         ) from None

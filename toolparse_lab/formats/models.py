@@ -242,7 +242,7 @@ def _format_of(model: Any) -> tuple[Protocol, ModelFormat | None]:
     raise UnknownProtocol(
         "the format of this model is not known",
         got=model if len(model) <= 200 else f"{model[:200]}…",
-        expected="a model of the table in docs/formats.md, or a server's name for its parser",
+        expected="a model of docs/reference/formats.md, or a server's name for its parser",
         hint=f"{similar} else "
         * bool(similar)
         + "derive it: extensions.templates.protocol_from_chat_template(path); or read with "
