@@ -13,8 +13,8 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.experiments.live import ALARMS, alarms_in
-from toolparse_lab.extensions.serve.writer import Writer
 from toolparse_lab.runner.exchange.passed import Passed
+from toolparse_lab.runner.store.store import Store
 
 TOOL = {"type": "function", "function": {"name": "find_berth", "parameters": {
     "type": "object", "properties": {"port": {"type": "string"}}}}}  # fmt: skip
@@ -43,10 +43,8 @@ def passed(
 
 
 def record(store: Path, *exchanges: Passed) -> None:
-    writer = Writer(store)
-    for exchange in exchanges:
-        writer.add(exchange)
-    writer.close()
+    with Store(store) as opened:
+        opened.record_exchanges(exchanges)
 
 
 @pytest.fixture

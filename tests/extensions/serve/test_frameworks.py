@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import frameworks
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CASES = [(recipe, way) for recipe in frameworks.FRAMEWORKS for way in recipe.ways]
 
 
