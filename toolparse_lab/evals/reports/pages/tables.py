@@ -145,9 +145,15 @@ def success(report: Report) -> Listing:
     def signed(*names: str) -> Callable[[Row], Cell]:
         return _against(lambda c: "…".join(points(c[name]) for name in names))
 
-    plain: dict[str, Any] = {"only": "text md tex", "drop": 4}
+    def gap_tex(cell: Row) -> str:
+        # In one column, and without signs that a plain LaTeX lacks.
+        gap, low, high = (points(cell[c]) for c in ("difference", "diff_low", "diff_high"))
+        return f"{gap} [{low}, {high}]"
+
+    plain: dict[str, Any] = {"only": "text md", "drop": 4}
     columns += [
         Column(f"against {baseline}", "full", text=gap_html, only="html"),
+        Column(f"against {baseline}", text=_against(gap_tex), only="tex"),
         Column(f"Δ {baseline}", text=signed("difference"), **plain),
         Column("Δ interval", text=signed("diff_low", "diff_high"), **plain),
         Column("p Holm", text=_P_HOLM, drop=4),
