@@ -194,7 +194,7 @@ def main(count: int) -> None:
         with proxied(url, store) as (proxy, pid):
             asyncio.run(measured(url, proxy, pid, count))
         with tp.Lab(store) as lab:
-            recorded = len(lab.live("bench").trials())
+            recorded = len(lab.ingest(lab.store).trials())
         print(f"recorded: {recorded} of {50 + count + TOGETHER + 2 * count}")
         callback_cost(url, Path(folder) / "calls.db", min(count, 300))
 

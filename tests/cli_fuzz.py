@@ -394,9 +394,7 @@ def _target(kind: str, saved: int) -> int:
 
 @contextlib.contextmanager
 def quiet_world() -> Iterator[None]:
-    """No embedded model: loading it takes seconds. No server and nothing to follow, which would
-    never end.
-    """
+    """No embedded model: loading it takes seconds. No server, which would never end."""
 
     def missing(*_: Any, **__: Any) -> Any:
         raise SetupError(
@@ -412,7 +410,6 @@ def quiet_world() -> Iterator[None]:
             "toolparse_lab.runner.routes.local_model_path",
             "toolparse_lab.extensions.serve.local.engine_params",
             "toolparse_lab.notebook.live_page.serve_page",
-            "toolparse_lab.cli.verbs.recorded._follow",
         ):
             with contextlib.suppress(AttributeError, ImportError):
                 stack.enter_context(mock.patch(name, missing))

@@ -8,16 +8,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
-from .core.errors import (
-    BadOptions,
-    StoreError,
-)
+from .core.errors import BadOptions
 from .core.toolspec import ToolsLike
 from .core.types import ParseOptions, ParseResult, Policy
 from .evals.cases.loading import CasesLike
@@ -28,7 +24,6 @@ from .experiments.endpoint_check import check_cells
 from .experiments.ingest.build import ingest
 from .experiments.ingest.settings import Settings
 from .experiments.kept_readings import Workers
-from .experiments.live import LiveRun, live_run, take_in
 from .experiments.models import ModelLike, ModelsLike, model_map
 from .experiments.plan import (
     Plan,
@@ -222,7 +217,6 @@ class Lab:
         Raises BadOptions for an unknown run, and BadPlan for models and protocols that are not the
         run's.
         """
-        self._take_in()
         return self._session.open(run_id, models, runnable, protocols)
 
     def retry(self, run: Run | str, **limits: Unpack[RunLimits]) -> Run:
@@ -267,8 +261,10 @@ class Lab:
 
         Args:
             source: JSONL, JSON, CSV, Parquet, inspect's .eval, .sse dumps, a folder of them, or an
-                export of a tracing tool. Or a frame, rows, texts, response objects of any client or
-                their dicts, the chunks of one stream. See `ingest.shapes`.
+                export of a tracing tool. A store with what a proxy or a recorder has written, or
+                its path: each request is a case, its application the metadata `app`. Or a frame,
+                rows, texts, response objects of any client or their dicts, the chunks of one
+                stream. See `ingest.shapes`.
             tools: the tools of rows that name none.
             cases: the cases that rows answer, by case_id or input. Anything that `load_cases`
                 takes.
@@ -327,28 +323,8 @@ class Lab:
         asker = partial(self._session.retry, plan)
         return Run(self.store, ingested.run_id, plan, ingested.summary, asker)
 
-    def live(self, app: str | None = None) -> LiveRun:
-        """Return the answers that an application got, as a run that grows.
-
-        They are recorded by the extension `serve`. Every view shows the
-        answers so far. `follow` yields each new answer, and `alarms` counts answers that did not
-        arrive as the model wrote them.
-
-        Args:
-            app: the name given to the recorder. Optional if the store has only one.
-
-        Raises BadOptions for a name that is not recorded.
-        """
-        return live_run(self.store, app)
-
-    def _take_in(self) -> None:
-        # A store that cannot be written now is read as it is.
-        with suppress(StoreError):
-            take_in(self.store)
-
     def runs(self) -> list[RunRecord]:
         """Return the runs of this store, newest first."""
-        self._take_in()
         return self.store.runs()[::-1]
 
     def runs_df(self) -> Frame:

@@ -5,7 +5,7 @@ Without the package, and without a provider that an application has set, all of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -121,21 +121,6 @@ def traced(
         call = run(spec, arguments, *rest, on_event=both, **options)
         span.end(call)
     return call
-
-
-def count_answer(app: str, model: str, alarms: Iterable[str]) -> None:
-    """Count an answer of a live application, and each of its alarms.
-
-    The counters are `toolparse.live.answers` and `toolparse.live.<alarm>`, with the labels app and
-    model. alarms: names of `experiments.live.ALARMS`.
-    """
-    try:
-        from opentelemetry import metrics
-    except ImportError:
-        return
-    meter = metrics.get_meter(_NAME)
-    for name in ("answers", *alarms):
-        _counter(meter, f"toolparse.live.{name}").add(1, {"app": app, "model": model})
 
 
 @lru_cache(maxsize=64)

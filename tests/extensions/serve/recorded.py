@@ -6,15 +6,10 @@ from pathlib import Path
 
 import toolparse_lab as tp
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.experiments.run import Run
-
-
-def recorded_run(lab: tp.Lab, app: str = "app") -> Run:
-    """The answers of an application in a store."""
-    return lab.live(app)
 
 
 def recorded_trials(path: Path, app: str = "app") -> list[Trial]:
-    """The same as trials."""
+    """The answers of an application in a store."""
     with tp.Lab(path) as lab:
-        return list(recorded_run(lab, app).trials())
+        trials = lab.ingest(lab.store).trials()
+        return [trial for trial in trials if trial.case.metadata["app"] == app]

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.extensions.serve.recorded import recorded_run, recorded_trials
+from tests.extensions.serve.recorded import recorded_trials
 from tests.runner.test_secrets import forms, stored
 from tests.waiting import wait_until
 from tests.wire_server import Answer, WireServer
@@ -101,7 +101,7 @@ def server() -> Iterator[WireServer]:
 
 def exchanges(path: Path, app: str = "app") -> list[Passed]:
     with Store(path) as store:
-        return [passed for _, passed in store.exchanges(app)]
+        return [passed for _, passed in store.exchanges() if passed.app == app]
 
 
 ANSWERS = {
@@ -305,7 +305,7 @@ def test_a_call_that_the_server_left_in_the_text_is_read(
         Got(p.port, CHAT, asked)
         p.flush()
     with tp.Lab(tmp_path / "live.db") as lab:
-        run = recorded_run(lab)
+        run = lab.ingest(lab.store)
         (trial,) = run.trials()
         assert trial.result is not None
         assert (trial.arm, trial.sub_code, trial.result.raw) == ("native", "not_lifted", text)

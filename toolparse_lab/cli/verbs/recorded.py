@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,7 +81,8 @@ _REPARSE = ("lab.Lab.reparse", "evals.reparse.ReparseSettings")
         "--workers",
         "--client ADDRESS",
         source="JSONL, JSON, CSV, Parquet, inspect's .eval, .sse dumps or a folder of them; an "
-        "export of a tracing tool; or a recording, whose answers are added to the store",
+        "export of a tracing tool; a store with what a proxy or a recorder has written; or a "
+        "recording, whose answers are added to the store",
         tools="JSON file with the tools of rows that name none",
         columns="what the source calls things: text=raw; user= leaves one out",
     ),
@@ -94,6 +93,7 @@ _REPARSE = ("lab.Lab.reparse", "evals.reparse.ReparseSettings")
         "toolparse ingest answers.jsonl --tools tools.json --protocol hermes",
         "toolparse ingest log.csv --columns completion_text=raw,user= --cases cases.jsonl",
         "toolparse ingest langfuse-export.jsonl",
+        "toolparse ingest live.db",
         "toolparse ingest recording.jsonl",
     ),
 )
@@ -220,8 +220,6 @@ def _list(options: Any) -> int:
     return 0
 
 
-_PATIENCE = 0.5  # seconds
-_LONGEST_LINE = 160  # characters of an answer that is followed
 _TRIAL_ID = re.compile(r"[0-9a-f]{4,}")
 _LISTED = "`toolparse report --score` lists the trials with their cases, models and arms"
 
@@ -238,11 +236,6 @@ _LISTED = "`toolparse report --score` lists the trials with their cases, models 
     Option("--protocol ID", "what reads the answer (default: what its prompt asked for)"),
     Option("--html FILE", "write the parse view as one HTML file"),
     Option("--pytest FILE", "write a test that pins how this answer is read"),
-    Option(
-        "--follow",
-        "show what an application is answered, as it comes, with counts of what went wrong",
-    ),
-    Option("--app NAME", "with --follow: whose answers (default: the only one's)"),
     STORE,
     POLICY,
     COLOR,
@@ -250,15 +243,10 @@ _LISTED = "`toolparse report --score` lists the trials with their cases, models 
     examples=(
         "toolparse view latest",
         "toolparse view latest --case timer-3 --html trial.html",
-        "toolparse view --follow --store live.db --app support-bot",
     ),
 )
 def _view(options: Any) -> int:
     settings = settings_of(options)
-    if options.follow:
-        return _follow(options, settings)
-    if options.app is not None:
-        raise BadOptions("--app goes with --follow", got=options.app)
     with open_lab(settings) as lab:
         trial = _chosen_trial(_opened(lab, options), options, settings)
         if options.html:
@@ -274,50 +262,6 @@ def _view(options: Any) -> int:
         else:
             _put_trial(trial, color(settings, sys.stdout))
     return 0
-
-
-def _follow(options: Any, settings: Settings) -> int:
-    """Show each answer of an application when it comes, until Ctrl-C, which leaves with 130."""
-    from ...experiments.live import alarms_in  # with SQLAlchemy: 0.8 s
-    from ...integrations.telemetry import count_answer
-
-    with open_lab(settings) as lab:
-        if not lab.store.exchange_apps():
-            say("toolparse: nothing is recorded here yet; waiting")
-        while not lab.store.exchange_apps():
-            time.sleep(_PATIENCE)
-        run = lab.live(options.app)
-        counts: Counter[str] = Counter()
-        for trial in run.follow():
-            alarms = alarms_in(trial)
-            counts.update({"answers": 1, **dict.fromkeys(alarms, 1)})
-            count_answer(run.app, trial.model, alarms)
-            if options.json:
-                line = {**_json(trial), "alarms": alarms, "counts": dict(counts)}
-                put(json.dumps(line, ensure_ascii=True, default=str))
-            else:
-                put(visible("\n".join(_lines(trial, alarms, counts))))
-            # Whoever reads this through a pipe reads it as it comes.
-            sys.stdout.flush()
-    return 0
-
-
-def _lines(trial: Trial, alarms: Sequence[str], counts: Mapping[str, int]) -> Iterator[str]:
-    completion, result = trial.completion, trial.result
-    when = completion.created[11:19] if completion else ""
-    said = trial.outcome
-    if result is not None and result.calls:
-        said = "; ".join(f"{call.name}({call.arguments_json})" for call in result.calls)
-    elif result is not None and trial.outcome in ("ungraded", "abstained"):
-        said = " ".join(result.text.split()) or "no text"
-    elif completion is not None and not completion.ok:
-        said = f"{completion.error_kind}: {completion.error_message}"
-    if len(said) > _LONGEST_LINE:
-        said = f"{said[: _LONGEST_LINE - 1]}…"
-    yield f"{when} {trial.case_id} {trial.model} {trial.arm}: {said}"
-    if alarms:
-        total = ", ".join(f"{name} {n:,}" for name, n in counts.items())
-        yield f"  ! {', '.join(alarms)}   (so far: {total})"
 
 
 def _opened(lab: Lab, options: Any) -> Run:

@@ -40,6 +40,7 @@ from ...runner.store.store import Store
 from ..arms import Arm
 from ..kept_readings import Workers
 from ..plan import Plan
+from .exchanges import exchanges_of, is_store
 from .pieces import Answer, Numbered, PieceReader, Setup, read_pieces, unpickled
 from .rows import question_id, resolved, tools_digest
 from .settings import Settings
@@ -71,7 +72,10 @@ def ingest(store: Store, source: Any, settings: Settings, workers: Workers) -> I
     was before.
     """
     start = time.monotonic()
-    rows = answers_of(source, split=settings.split)
+    if is_store(source):
+        rows = exchanges_of(source, settings)
+    else:
+        rows = answers_of(source, split=settings.split)
     # A file is closed at once where an error or Ctrl-C ends it.
     lines = rows.rows.texts if isinstance(rows.rows, JsonLines) else rows.rows
     ended = closing(lines) if isinstance(lines, Generator) else nullcontext()

@@ -28,7 +28,9 @@ from ...entry.foreign.protocol import any_protocol
 from ...evals.cases.case import Case
 from ...evals.cases.row_files import JsonLines, RowSource
 from ...evals.engines import available_processes, check_engine, results_of, travels
+from ...formats.auto import AUTO
 from ...formats.registry import is_shipped
+from ...runner.exchange.passed import Passed
 from ...runner.exchange.redaction import (
     forms_of,
     redact,
@@ -42,6 +44,7 @@ from ...runner.store.rows import COMPLETION_ROW, completion_row, pack_json, unpa
 from ..arms import prompt_protocol
 from ..kept_readings import Workers
 from .answers import facts_of
+from .exchanges import ExchangeAnswer, answers_in
 from .rows import Observed, RowReader
 from .settings import Settings
 from .shapes import Log, ShapeReader, with_shapes
@@ -51,6 +54,8 @@ _ROWS = 1000  # in a piece: reading them takes a tenth of a second
 MANY = 50_000
 """Rows from which on all cores read them: others have begun before one is through with fewer."""
 _CHARACTERS = 2 << 20  # from which on a piece has no further row
+
+_OF_A_REQUEST = frozenset(("input", "tools"))
 
 Numbered: TypeAlias = tuple[int | None, Any]
 """A row, after its number in the source."""
@@ -144,13 +149,17 @@ class PieceReader:
     def read(self, piece: Rows) -> Readings:
         """Return what is in the rows of a piece."""
         self._cases.clear()
-        readings: list[list[Observed | BadCase]] = []
+        readings: list[list[Observed | Answer | BadCase]] = []
         for line, row in piece:
+            if isinstance(row, Passed):
+                found = answers_in(row, line or 0, self.rows.tools, self.rows.model)
+                readings.append([self._exchanged(row, line, answer) for answer in found])
+                continue
             if self.setup.are_lines:
                 row = JsonLines.row_of(self.setup.source.name, line, row)
             shaped = self.shapes.read(line, row, self.log) if self.setup.shaped else (row,)
             for one in shaped:
-                answers: list[Observed | BadCase] = []
+                answers: list[Observed | Answer | BadCase] = []
                 try:
                     answers += self.rows.read(line, one, self.log)
                 except BadCase as e:
@@ -161,8 +170,33 @@ class PieceReader:
         bodies = redact_strings([[_request(x), _response(x)] for x in good])
         made = map(self._answer, good, bodies)
         return [
-            [x if isinstance(x, BadCase) else next(made) for x in answers] for answers in readings
+            [next(made) if isinstance(x, Observed) else x for x in answers] for answers in readings
         ]
+
+    def _exchanged(self, passed: Passed, number: int | None, answer: ExchangeAnswer) -> Answer:
+        # Whoever recorded the exchange removed its credentials. It happened once, whatever was
+        # asked before: its application, time and number are its identity.
+        completion, protocol = answer.completion, self.rows.protocol
+        if completion.endpoint_kind == "native_tools" or (answer.unlifted and protocol is AUTO):
+            protocol = None
+        prompted = prompt_protocol(protocol)
+        return Answer(
+            number,
+            answer.case,
+            {"app": passed.app},
+            _OF_A_REQUEST,
+            answer.model,
+            protocol is None,
+            None,
+            prompted,
+            prompted,
+            answer.tool_choice,
+            answer.choice,
+            completion.error_kind,
+            json.dumps([passed.app, passed.created, number])[1:],
+            pickle.dumps(tuple(completion_row(completion, None).values())[1:]),
+            pack_json(dict(completion.request or {})),
+        )
 
     def _answer(self, observed: Observed, body: Sequence[Mapping[str, Any]]) -> Answer:
         captured, (request, response) = observed.captured, body
@@ -420,6 +454,8 @@ def _taken_from(pieces: deque[Rows]) -> Iterator[Rows]:
 def _size(row: Any) -> int:
     if isinstance(row, str):
         return len(row)
+    if isinstance(row, Passed):
+        return row.size
     if isinstance(row, Mapping):
         return sum(len(cell) for cell in row.values() if isinstance(cell, str))
     return 0

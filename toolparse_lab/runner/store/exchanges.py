@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -85,21 +85,11 @@ class RecordedExchanges(Connected):
             connection.execute(_INSERT, packed)
         self._has_exchanges = True
 
-    def exchange_apps(self) -> dict[str, int]:
-        """Return the newest exchange of each application that was recorded, by its name."""
+    def exchanges(self, after: int = 0, most: int = BATCH) -> list[tuple[int, Passed]]:
+        """Return exchanges with their numbers, oldest first, those after number `after`."""
         e = exchanges.c
-        query = sa.select(e.app, sa.func.max(e.id)).group_by(e.app).order_by(e.app)
-        return {row[0]: row[1] for row in self._exchange_rows(query)}
-
-    def exchanges(self, app: str, after: int = 0, most: int = BATCH) -> list[tuple[int, Passed]]:
-        """Return the exchanges of an application after one of them, oldest first."""
-        e = exchanges.c
-        query = sa.select(exchanges).where(e.app == app, e.id > after).order_by(e.id).limit(most)
-        return [(row.id, _unpacked(row)) for row in self._exchange_rows(query)]
-
-    def _exchange_rows(self, query: sa.Select[Any]) -> Sequence[Any]:
+        query = sa.select(exchanges).where(e.id > after).order_by(e.id).limit(most)
         with self._reading() as connection:
-            self._has_exchanges = self._has_exchanges or sa.inspect(connection).has_table(
-                exchanges.name
-            )
-            return connection.execute(query).all() if self._has_exchanges else ()
+            if not (self._has_exchanges or sa.inspect(connection).has_table(exchanges.name)):
+                return []
+            return [(row.id, _unpacked(row)) for row in connection.execute(query)]

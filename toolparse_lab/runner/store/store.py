@@ -12,7 +12,7 @@ import json
 import secrets
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
@@ -515,51 +515,6 @@ class Store(KeptReadings, RecordedExchanges):
     def answer_ids(self, run_id: str, keys: Iterable[str]) -> dict[str, int]:
         """Return the id of the row of the answer that a run has, by key. See `completions`."""
         return self._chosen(run_id, keys)
-
-    def grow_run(
-        self,
-        run_id: str,
-        known: int,
-        plan: Mapping[str, Any],
-        summary: Mapping[str, Any],
-        items: Sequence[PlanItem],
-        completions: Sequence[Completion],
-    ) -> bool:
-        """Add answers with their items to a run that has `known` items, in one transaction, and
-        begin the run where there is none. Return False, and change nothing, where another process
-        has added some meanwhile.
-
-        plan, summary: of the whole run (JSON), in the place of those before.
-        """
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        values = {
-            "plan": _json_text(_without_credentials(plan)),
-            "summary": _json_text(dict(summary)),
-            "status": "complete",
-        }
-        packed = [rows.completion_row(completion, run_id) for completion in completions]
-        requests = {c.key: c.request for c in completions}
-        r, i = schema.runs.c, schema.items.c
-        with self._sharing() as connection:
-            count = sa.select(sa.func.count()).select_from(schema.items).where(i.run_id == run_id)
-            if connection.execute(count).scalar_one() != known:
-                return False
-            update = schema.runs.update().where(r.run_id == run_id)
-            if not connection.execute(update.values(**values)).rowcount:
-                newest = sa.select(sa.func.max(schema.completions.c.id))
-                row = {
-                    "run_id": run_id,
-                    "created": now,
-                    "floor": connection.execute(newest).scalar() or 0,
-                }
-                connection.execute(schema.runs.insert().values(**row, **values))
-            rows.keep_requests(
-                connection, requests, lambda key: rows.pack_json(dict(requests[key]))
-            )
-            if packed:
-                connection.execute(rows.INSERT_COMPLETION, packed)
-            _insert_items(connection, run_id, items, known)
-        return True
 
     # -- below
 

@@ -1,29 +1,32 @@
-"""An exchange as it passed by, read: the question as a case, and each answer as a completion."""
+"""Recorded exchanges as a source of answers: requests become cases, and responses completions."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
-from ...core.errors import ToolparseError
+from ...core.errors import BadOptions, ToolparseError, UnreadableInput
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.values import write_canonical
 from ...entry.capture import Captured, capture
 from ...entry.capture.shapes import Assembly, take_chunk
 from ...evals.cases.case import Case, is_storable
 from ...evals.cases.collection import pack_cases, unpack_cases
+from ...evals.cases.row_files import RowSource
 from ...runner.exchange.passed import Passed
 from ...runner.exchange.redaction import redact, redact_named
 from ...runner.exchange.types import Chunk, Completion
 from ...runner.failures import LONGEST_MESSAGE, kind_of_status, reported_kind
-from ..ingest.answers import answer_to_offer, counts_of, facts_of
-from ..ingest.columns import tool_choice_of
+from ...runner.store.store import Store
+from .answers import answer_to_offer, counts_of, facts_of
+from .columns import tool_choice_of
+from .settings import Settings
 
 # How it works. The path says which API was asked, and so which members of the request are the
 # question. The response is read by the same shapes as every other one. Each event of a stream has
@@ -33,31 +36,82 @@ _EVENT = re.compile(rb"^(?:data:[ ]?)?([^\r\n]+)(?:\r\n|\r|\n|\Z)", re.M)
 _OF_THE_QUESTION = (
     "model", "messages", "tools", "functions", "prompt", "input", "instructions", "system",
 )  # fmt: skip
-_UNKNOWN = "unknown"
+_DATABASE = re.compile(r"(sqlite|postgres(ql)?)(\+\w+)?://")
+_SQLITE = b"SQLite format 3\0"
 _CUT = {
     "cut": "the server broke the response off before its end",
     "caller": "the caller went away before the end",
 }
 
 
+def is_store(source: Any) -> bool:
+    """Return True for a store, its file, or its address."""
+    if not isinstance(source, (str, Path)):
+        return isinstance(source, Store)
+    if _DATABASE.match(str(source)):
+        return True
+    try:
+        with Path(source).expanduser().open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except (OSError, ValueError):  # a text, which may have any length and any character
+        return False
+
+
+def exchanges_of(source: Store | str | Path, settings: Settings) -> RowSource:
+    """Return the exchanges that a proxy or a recorder has written into a store.
+
+    Raises BadOptions for settings of rows that have columns, and StoreError.
+    """
+    named = ("columns", "shape", "requests", "split")
+    if given := [name for name in named if getattr(settings, name) is not None]:
+        raise BadOptions(
+            "a recorded exchange has no columns: it says itself what its parts are",
+            got=", ".join(given),
+            expected="a store of exchanges without these options",
+        )
+    store = source if isinstance(source, Store) else Store(source)
+
+    def rows() -> Iterator[tuple[int, Passed]]:
+        last = 0
+        try:
+            while page := store.exchanges(last):
+                yield from page
+                last = page[-1][0]
+        finally:
+            if store is not source:
+                store.close()
+        if not last:
+            raise UnreadableInput(
+                "nothing in this store was recorded by a proxy or a recorder",
+                got=repr(store),
+                hint="its runs are opened by Lab(...).open()",
+            )
+
+    return RowSource(repr(store), rows(), unit="exchange")
+
+
 @dataclass(frozen=True, slots=True)
-class LiveAnswer:
-    """One answer of an exchange: number `choice` of those that it has."""
+class ExchangeAnswer:
+    """One answer of an exchange: number `choice` of those that it has.
+
+    unlifted: tools were offered, and a call stands in the text instead of the server's own calls.
+    """
 
     case: Case
     model: str
     tool_choice: Any
     choice: int
     completion: Completion
-    captured: Captured
-    final: Captured | None  # the whole answer that some APIs send at the end of a stream
-    offers: bool  # whether the request offered tools that the server itself reads calls of
+    unlifted: bool
 
 
-def answers_in(passed: Passed, number: int) -> Iterator[LiveAnswer]:
+def answers_in(
+    passed: Passed, number: int, tools: tuple[ToolSpec, ...] = (), model: str | None = None
+) -> Iterator[ExchangeAnswer]:
     """Yield the answers of an exchange, at least one.
 
-    number: of the exchange in its store, which names its case.
+    number: of the exchange in its store, which names its case. tools, model: of requests that say
+    none.
     """
     asked = _object(passed.request)
     case = _case(f"{number:06}", passed.path, asked)
@@ -65,9 +119,11 @@ def answers_in(passed: Passed, number: int) -> Iterator[LiveAnswer]:
         passed.path.endswith("/completions") and not passed.path.endswith("/chat/completions")
     )
     offers = bool(case.tools) and not is_completion
-    model = asked.get("model")
-    if not isinstance(model, str) or not model.strip() or not is_storable(model):
-        model = _UNKNOWN
+    if not case.tools:
+        case = replace(case, tools=tools)
+    name = asked.get("model")
+    if not isinstance(name, str) or not name.strip() or not is_storable(name):
+        name = model or "unknown"
     choice, count = 0, 1
     while choice < count:
         captured, message = _captured(passed, choice)
@@ -77,12 +133,9 @@ def answers_in(passed: Passed, number: int) -> Iterator[LiveAnswer]:
         if captured.fidelity in ("sdk", "replayed", "wire"):
             captured = replace(captured, fidelity=passed.fidelity)
         facts = facts_of(captured, unlifted=unlifted)
-        completion = _completion(
-            passed, number, choice, asked, case, model, captured, message, facts
-        )
+        completion = _completion(passed, choice, asked, case, name, captured, message, facts)
         tool_choice = tool_choice_of(asked.get("tool_choice"))
-        final = _final(passed) if captured.stream and passed.path.endswith("/responses") else None
-        yield LiveAnswer(case, model, tool_choice, choice, completion, captured, final, offers)
+        yield ExchangeAnswer(case, name, tool_choice, choice, completion, unlifted)
         choice, count = choice + 1, captured.choices
 
 
@@ -177,15 +230,6 @@ def _is_failed(passed: Passed) -> bool:
     return passed.facts.get("error_kind") is not None
 
 
-def _final(passed: Passed) -> Captured | None:
-    for match in _EVENT.finditer(passed.response):
-        if b'"response.completed"' in match[1]:
-            response = _object(match[1]).get("response")
-            if isinstance(response, dict) and response.get("output"):
-                return capture(response)
-    return None
-
-
 def _message(text: str) -> str:
     error = _object(text)
     if not error:
@@ -244,7 +288,6 @@ def _failure(passed: Passed, captured: Captured, message: str) -> tuple[str | No
 
 def _completion(
     passed: Passed,
-    number: int,
     choice: int,
     asked: Mapping[str, Any],
     case: Case,
@@ -273,10 +316,8 @@ def _completion(
     }
     if isinstance(asked.get("tools"), list):
         request["tools"] = asked["tools"]
-    # An exchange happened once, whatever was asked before: its number is its identity.
-    subject = ["live", passed.app, passed.created, number, choice]
     return Completion(
-        key=hashlib.sha256(write_canonical(subject).encode()).hexdigest(),
+        key="",
         raw=captured.raw if captured.content or captured.tool_calls or kind is None else "",
         status="ok" if kind is None else "error",
         error_kind=kind,
