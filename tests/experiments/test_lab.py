@@ -286,6 +286,22 @@ def test_a_run_is_opened_from_the_store_alone(
         )  # the plan of the run asked just this: its seed and its settings hold
 
 
+def test_what_a_plan_of_another_version_says_is_ignored_and_named(lab: tp.Lab) -> None:
+    run = lab.run(lab.plan(CASES, MODELS, ["hermes"], few_shot=[0, 1]), progress=False)
+    plan = dict(lab.store.run(run.run_id).plan)
+    arms = [{**arm, "verifier": "strict"} for arm in plan["arms"]]
+    rule = "compare hermes and gemma, at alpha 0.05"
+    lab.store.replace_plan(run.run_id, {**plan, "arms": arms, "until": rule, "version": "0.1"})
+    opened = lab.open(run.run_id)
+    pd.testing.assert_frame_equal(opened.frame(), run.frame())
+    report = opened.report()
+    pd.testing.assert_frame_equal(report.frame, run.report().frame)
+    said = [note for note in report.notes if "does not know" in note]
+    assert len(said) == 1
+    assert said[0].endswith("ignores: until, verifier.")
+    assert not any("does not know" in note for note in run.report().notes)
+
+
 def test_a_run_is_found_by_its_beginning(lab: tp.Lab) -> None:
     ids = [lab.run(lab.plan(CASES[:n], MODELS, ["hermes"]), progress=False).run_id for n in (1, 2)]
     assert [r.run_id for r in lab.runs()] == ids[::-1] or ids[0][:15] == ids[1][:15]

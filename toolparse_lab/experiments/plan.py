@@ -77,6 +77,8 @@ class Plan:
     )
     # The column that holds the answers of one conversation together, "" for none.
     cluster: str = field(default="", repr=False, compare=False)
+    # Parts and factors of a stored plan that this version does not know, and does without.
+    unknown: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def cells(self) -> list[tuple[tuple[str, Model], Arm]]:
         """Return each model, by its alias, with each arm that it is asked in."""

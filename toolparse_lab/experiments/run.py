@@ -442,6 +442,7 @@ class Run:
         view = RunView(
             frame,
             stops=self._stops(),
+            unknown=self.plan.unknown,
             models={alias: model.name for alias, model in self.plan.models.items()},
             peers=peer_arms(self.plan, baseline),
             open_trial=opener,

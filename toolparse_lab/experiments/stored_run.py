@@ -34,6 +34,14 @@ from .plan import Plan, PlannedRequests
 _LATEST = re.compile(r"latest(?:~(\d{1,9}))?")
 # What a run must have recorded to be a plan again; imported recordings lack it.
 _PARTS_OF_A_PLAN = {"models", "arms", "cases"}
+# What a plan is recorded with: by `Plan.to_dict`, a session, a plan's file, and what takes answers
+# from elsewhere.
+_KNOWN_PARTS = frozenset((
+    "models", "arms", "trials", "params", "seed", "stream", "runnable", "protocols", "wordings",
+    "left_out", "chat_templates", "prompt_issues", "cases", "version", "limits", "baseline",
+    "ingested",
+))  # fmt: skip
+_OF_AN_ARM = frozenset(("name", "prompt_protocol", *FACTORS))
 _FEW = 5000  # items that are read in a moment
 # What a model may have otherwise today and still be asked the same.
 _BESIDE_THE_QUESTION = ("timeout", "max_connections", "max_retries", "swaps", "price", "max_answer")
@@ -136,7 +144,13 @@ def stored_plan(
         cluster=(ingested or {}).get("cluster", ""),
         fitting=Fitting.of_record(plan["left_out"]) if "left_out" in plan else None,
         chat_prompts=ChatPrompts.of_record(plan.get("chat_templates") or {}),
+        unknown=_unknown_parts(plan),
     )
+
+
+def _unknown_parts(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    factors = {key for row in plan["arms"] for key in row}
+    return tuple(sorted((plan.keys() - _KNOWN_PARTS) | (factors - _OF_AN_ARM)))
 
 
 class StoredItems(Sequence[PlanItem]):

@@ -455,6 +455,11 @@ def _warnings(report: Report) -> Iterator[str]:
     part, cells = report.headline, report.frame
     for reason in report.view.stops:
         yield f"Stopped early: {reason}"
+    if report.view.unknown:
+        yield (
+            "The plan of this run has parts that this version does not know, and ignores: "
+            f"{', '.join(report.view.unknown)}."
+        )
 
     if policies := report.left_out_policies:
         yield (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,6 +28,7 @@ class RunView:
         trials: a row per trial and policy, with the columns of `cells.REQUIRED`.
         name: what the run is called in a comparison, by default its id.
         stops: sentences that say why the run ended before its plan (a budget, an interrupt).
+        unknown: parts of the run's plan that this version does not know.
         models: alias -> name of the model.
         peers: arm -> the arm it is compared with, where a baseline is a protocol of several arms.
         arms: arm -> its factors, for the ladder's layer of the prompt.
@@ -39,6 +40,7 @@ class RunView:
     trials: pd.DataFrame
     name: str = ""
     stops: Iterable[str] = ()
+    unknown: Sequence[str] = ()
     models: Mapping[str, str] = field(default_factory=dict)
     peers: Mapping[str, str] = field(default_factory=dict)
     arms: Levels = field(default_factory=dict)
