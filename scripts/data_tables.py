@@ -1,4 +1,4 @@
-"""The parts of docs/datasets.md that are made from code: columns of a log, doubts about cases."""
+"""The parts of docs/reference/logs.md that are made from code: columns of a log, doubts about cases."""
 
 from __future__ import annotations
 

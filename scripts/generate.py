@@ -128,7 +128,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "architecture.md": lambda: fill("architecture.md", room_parts()),
     "reference/cli.md": lambda: fill("reference/cli.md", command_parts()),
     "reports.md": lambda: fill("reports.md", report_parts()),
-    "datasets.md": lambda: fill("datasets.md", dataset_parts()),
+    "reference/logs.md": lambda: fill("reference/logs.md", dataset_parts()),
     "reference/formats.md": lambda: fill("reference/formats.md", format_parts()),
     "reference/frames.md": lambda: fill("reference/frames.md", frame_parts()),
     **{

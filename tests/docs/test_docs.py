@@ -252,8 +252,7 @@ def test_the_readme_is_there() -> None:
 
 
 # Pages whose examples ask a model or start servers: the others ask the same of the library by day.
-_AT_NIGHT = ("app.md", "ci.md", "frames.md", "running.md", "serve.md", "servers.md",
-             "templates.md", "type_safety.md")  # fmt: skip
+_AT_NIGHT = ("app.md", "frames.md", "running.md", "serve.md", "templates.md", "type_safety.md")
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.errors import BadOptions, near
 
-# Server -> the members of a request, as its sources have them. docs/servers.md says where each was
+# Server -> the members of a request, as its sources have them. docs/running.md says where each was
 # read, and what it changes for whoever asks.
 RAW_FLAGS: Mapping[str, Mapping[str, Any]] = {
     "vllm": {
