@@ -1,4 +1,5 @@
-"""The parts of docs/reference/logs.md that are made from code: columns of a log, doubts about cases."""
+"""The parts of docs/reference/logs.md that are made from code: columns and shapes of logs, doubts
+about cases."""
 
 from __future__ import annotations
 
