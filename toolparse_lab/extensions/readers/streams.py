@@ -141,7 +141,7 @@ def stream_diff(a: Any, b: Any, source: Any, *, chunks: Chunks = "recorded") -> 
     """
     import pandas as pd  # slow to import
 
-    from ...evals.frames.dtypes import missing, typed
+    from ...evals.frames.dtypes import missing, typed  # pandas: a second
 
     if not is_count(chunks) and chunks not in ("recorded", "all"):
         raise BadOptions(

@@ -138,7 +138,7 @@ def _pass_through(options: Any) -> int:
 
 
 def _serve_embedded(options: Any) -> int:
-    from .local import serve_local
+    from .local import serve_local  # litellm: seconds
 
     with serve_local(
         options.host,

@@ -58,6 +58,7 @@ class Endpoints:
         """One row per endpoint and measure: n (cases), rate, difference, low, high, p, verdict."""
         import pandas as pd  # slow to import, as the next ones are
 
+        # pandas and SciPy: two seconds
         from ...evals.reports.figures.differences import paired_difference
         from ...evals.reports.figures.stats import holm
 

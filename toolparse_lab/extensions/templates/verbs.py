@@ -59,6 +59,7 @@ def _template_verb(options: Any) -> int:
 
 
 def _derive(options: Any) -> int:
+    # As little as each action needs is imported: `--help` waits for none.
     from ...entry.parse import parse_text
     from .derivation.answers import FIT, tools_of
     from .derivation.derive import protocol_from_chat_template
@@ -88,6 +89,7 @@ def _derive(options: Any) -> int:
 
 
 def _check(options: Any) -> int:
+    # as above
     from ...views import render_page
     from .doctor.check import check_template
     from .doctor.view import render_template_report
@@ -102,7 +104,7 @@ def _check(options: Any) -> int:
 
 
 def _replay(options: Any) -> int:
-    from .doctor.replay import replay_check
+    from .doctor.replay import replay_check  # as above
 
     if options.conversation is None:
         raise BadOptions("replay takes a conversation behind the template", got="none")

@@ -1,1 +1,1 @@
-"""The laws of parsing (`parser/laws.py`), tried on a protocol or a stream parser."""
+"""The laws of parsing (`entry/laws.py`), tried on a protocol or a stream parser."""
