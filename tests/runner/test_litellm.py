@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
+from tests.litellm_internals import INTERNALS, Internal
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.runner import litellm_faults
 from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.exchange.types import Model, Request
 from toolparse_lab.runner.litellm_door import close_clients, litellm_module
-from toolparse_lab.runner.litellm_faults import INTERNALS, Internal
 from toolparse_lab.runner.loop import run_sync
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}

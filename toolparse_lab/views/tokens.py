@@ -10,12 +10,11 @@ from ..core.types import ParseResult
 from ..core.types.tokens import TokenLabel
 from ..core.values.printable import counted
 from .cells import escaped, text_html
-from .show import aligned, shorten, visible
+from .show import shorten, visible
 from .style import MARKS, VERMILLION, tint
 
 MAX_TOKENS = 2_000
 _MOST_LIKELY = 0.9  # from here on nothing is to be seen
-_LONGEST = 40  # characters of a token in a line of text
 # Kind of token -> the mark whose line it has.
 _LINES = {"argument": "argument", "name": "name", "reasoning": "reasoning"}
 
@@ -40,26 +39,6 @@ def tokens_html(result: ParseResult) -> Markup:
     """
     spans = [_span(label) for label in result.token_labels()[:MAX_TOKENS]]
     return Markup("").join(spans)
-
-
-def tokens_text(result: ParseResult) -> list[str]:
-    """Return a line for each token: number, kind, argument, text, probability, entropy and id."""
-    rows = [("", "part of", "argument", "text", "likely", "entropy", "id")]
-    for label in result.token_labels():
-        token = label.token
-        path = "" if label.call is None else f"{label.call}{label.path}"
-        rows.append(
-            (
-                str(token.index),
-                label.kind + (" *" if label.repaired else ""),
-                visible(path),
-                shorten(visible(repr(token.text)), _LONGEST),
-                share_of(token.logprob),
-                "" if token.entropy is None else f"{token.entropy:.2f}",
-                "" if token.id is None else str(token.id),
-            )
-        )
-    return aligned(rows, {0, 4, 5, 6}) if len(rows) > 1 else []
 
 
 def _span(label: TokenLabel) -> Markup:

@@ -10,9 +10,10 @@ from typing import Any
 
 from litellm.integrations.custom_logger import CustomLogger
 
-from ...runner.exchange.passed import Passed, without_secrets
-from ...runner.exchange.redaction import redact, secrets_of_request
+from ...runner.exchange.passed import Passed
+from ...runner.exchange.redaction import redact
 from ...runner.failures import error_kind, error_message
+from .secrets import secrets_of_request, without_secrets
 from .writer import Writer, app_name, say
 
 _PATH = "/v1/chat/completions"  # litellm answers in the shape of this one, whatever it asked

@@ -30,15 +30,15 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from ...core.errors import BadOptions
-from ...runner.exchange.passed import End, Passed, without_secrets
+from ...runner.exchange.passed import End, Passed
 from ...runner.exchange.redaction import (
     is_http_address,
     redact,
     redact_url,
-    secrets_of_request,
     url_secrets,
 )
 from .raw_flags import raw_flags, with_flags
+from .secrets import secrets_of_request, without_secrets
 from .server import LONGEST_LINE, Rules, Server, check_address, json_response
 from .writer import Writer, app_name, say
 

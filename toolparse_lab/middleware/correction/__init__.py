@@ -22,7 +22,6 @@ from .drive import ModelCorrection, arun_call, asking, asking_later, run_call
 from .failure import DETECTORS, Issue, Refused, ToolFailure, ToolRefused, detect
 from .feedback import PRESETS, Feedback, agent_tool
 from .http import HttpTool
-from .monitoring import THRESHOLDS, CostRow, Reading, Threshold, cost_table, readings_of
 from .prompt import Corrected, CorrectionContext, read_correction
 
 __all__ = [
@@ -30,24 +29,20 @@ __all__ = [
     "EVENTS",
     "PRESETS",
     "STOPS",
-    "THRESHOLDS",
     "Accepted",
     "Correct",
     "Corrected",
     "CorrectedCall",
     "Correction",
     "CorrectionContext",
-    "CostRow",
     "Feedback",
     "FieldEdit",
     "HttpTool",
     "Issue",
     "ModelCorrection",
     "Pause",
-    "Reading",
     "Refused",
     "RunTool",
-    "Threshold",
     "ToolFailure",
     "ToolRefused",
     "agent_tool",
@@ -55,11 +50,9 @@ __all__ = [
     "asking",
     "asking_later",
     "corrected_call",
-    "cost_table",
     "detect",
     "edits_between",
     "merged",
     "read_correction",
-    "readings_of",
     "run_call",
 ]

@@ -61,7 +61,7 @@ _OPEN_HEADERS = re.compile(
 # A shorter value of a variable such as AUTH is a mode ("none", "basic") and no credential.
 _MIN_ENV = 8
 # A shorter secret would be replaced in the middle of ordinary words.
-_MIN_SECRET = 4
+MIN_SECRET = 4
 # The same for what only its place says: a header of an unknown name, a part of a longer secret.
 _MIN_PART = 8
 _PATH_STARTS = ("/", "./", "~")  # a file with the key, as GOOGLE_APPLICATION_CREDENTIALS names it
@@ -147,7 +147,7 @@ def _secrets_of(variables: tuple[tuple[str | bytes, str | bytes], ...]) -> tuple
         if secret and len(value) >= _MIN_ENV and not value.startswith(_PATH_STARTS):
             secrets.update(parts_of(value))
         if "://" in value and (secret or _ADDRESS_ENV.search(name) is not None):
-            secrets.update(part for part in url_secrets(value) if len(part) >= _MIN_SECRET)
+            secrets.update(part for part in url_secrets(value) if len(part) >= MIN_SECRET)
     return tuple(sorted(secrets, key=len, reverse=True))
 
 
@@ -162,37 +162,7 @@ def secrets_in(value: Any) -> list[str]:
     being a SecretText, and by the login of an address. Texts shorter than four characters are left
     out, because removing them would tear ordinary words apart.
     """
-    return [s for s in dict.fromkeys(_found(value)) if len(s) >= _MIN_SECRET]
-
-
-# Members of a request that people and models write. A tool may have a parameter `password`, whose
-# description is no credential.
-_WORDS = frozenset(
-    ("messages", "input", "prompt", "system", "instructions", "tools", "functions",
-     "response_format", "text", "format")
-)  # fmt: skip
-# What clients send that must send a key, to servers that want none.
-_NO_KEYS = frozenset(
-    ("none", "null", "empty", "dummy", "none-needed", "no-key", "no-key-required", "not-needed",
-     "sk-no-key-required", "token-abc123", "ollama", "lm-studio", "local", "test")
-)  # fmt: skip
-
-
-def secrets_of_request(
-    headers: Iterable[tuple[str, str]], body: Any = None, address: str = ""
-) -> tuple[str, ...]:
-    """Return the credentials in a request over HTTP, with the parts that may turn up alone.
-
-    body: its JSON, of which the members that people and models write are not looked at. address:
-    its path and query. A word such as `none`, which a client sends because it must send a key,
-    is not a credential.
-    """
-    members = body if isinstance(body, dict) else {}
-    params = {name: value for name, value in members.items() if name not in _WORDS}
-    passing = secrets_in({"headers": [list(pair) for pair in headers], "body": params})
-    query = [s for s in url_secrets(address) if len(s) >= _MIN_SECRET]
-    known = dict.fromkeys((*passing, *query))
-    return tuple(s for s in known if s.lower().removeprefix("bearer ") not in _NO_KEYS)
+    return [s for s in dict.fromkeys(_found(value)) if len(s) >= MIN_SECRET]
 
 
 def _found(value: Any) -> Iterator[str]:

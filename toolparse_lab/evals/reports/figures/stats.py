@@ -317,13 +317,6 @@ def anytime_interval(values: Any, alpha: float = 0.05) -> Interval:
     return Interval(mean, min(low, mean), max(high, mean))
 
 
-def anytime_difference(differences: Any, alpha: float = 0.05) -> Interval:
-    """Return the mean of differences from -1 to 1 with its interval, which holds at every look."""
-    values = (np.asarray(list(differences), dtype=float) + 1) / 2
-    interval = anytime_interval(values, alpha)
-    return Interval(2 * interval.rate - 1, 2 * interval.low - 1, 2 * interval.high - 1)
-
-
 def _ends(
     counts: Array, points: Array, grid: Array, alpha: float, mean: float
 ) -> tuple[float, float]:
@@ -342,9 +335,3 @@ def failures_frame(rows: Sequence[tuple[str, int, int]]) -> pd.DataFrame:
     ends = [(i.low, i.high) for i in (wilson(failed, asked) for _, asked, failed in rows)]
     columns = ["probe", "asked", "failed", "low", "high"]
     return pd.DataFrame([(*a, *b) for a, b in zip(rows, ends, strict=True)], columns=columns)
-
-
-def answers_frame(rows: Sequence[tuple[str, int, Interval, str]]) -> pd.DataFrame:
-    """Return one row per answer: name, cases, mean, low, high, verdict."""
-    columns = ["name", "cases", "mean", "low", "high", "verdict"]
-    return pd.DataFrame([(n, k, i.rate, i.low, i.high, v) for n, k, i, v in rows], columns=columns)
