@@ -18,7 +18,7 @@ from tests.laws import check_all
 from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.core.errors import UnwritableCall
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
-from toolparse_lab.formats.base import Opening, Protocol, Reading
+from toolparse_lab.formats.base import DecodeContext, Opening, Protocol
 from toolparse_lab.formats.parameters import scan as parameter_scan
 from toolparse_lab.formats.parameters import tags as parameter_tags
 from toolparse_lab.formats.parameters.form import TagForm
@@ -296,7 +296,7 @@ def test_the_short_way_finds_and_reads_what_the_long_way_does(
 
     def read(text: str, closed: bool) -> Any:
         try:
-            found = codec.read(text, Reading(Opening(1), closed, False, 1000, SPECS))
+            found = codec.read(text, DecodeContext(Opening(1), closed, False, 1000, SPECS))
         except Refusal as no:
             return str(no)
         return found, [d.places() for d in found]

@@ -23,7 +23,7 @@ from toolparse_lab.arguments.schema.view import view_of
 from toolparse_lab.core.errors import UnwritableCall
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import read_strict, same, write_canonical
-from toolparse_lab.formats.base import Opening, Reading
+from toolparse_lab.formats.base import DecodeContext, Opening
 from toolparse_lab.formats.yaml import yaml_xml
 from toolparse_lab.formats.yaml.reader import read_flat, resolve_plain
 from toolparse_lab.formats.yaml.write import write_element
@@ -223,14 +223,14 @@ def test_the_depth_limit_is_the_callers() -> None:
 
 def test_strict_says_what_read_does() -> None:
     opening = YAML_XML.envelope.open("<w>", 0, True, SPECS)
-    reading = Reading(opening, True, True, 1000, SPECS)  # type: ignore[arg-type]
+    context = DecodeContext(opening, True, True, 1000, SPECS)  # type: ignore[arg-type]
     for body, strict in (
         ("\ncity: A\n", True),
         ("\n\tcity: A\n", False),
         ("\n- a\n", False),
         ("", True),
     ):
-        assert YAML_XML.codec.strict(body, reading) is strict
+        assert YAML_XML.codec.strict(body, context) is strict
 
 
 def test_yaml_is_loaded_only_when_it_is_read() -> None:
@@ -352,7 +352,7 @@ def test_the_short_way_reads_what_the_long_way_does(monkeypatch: pytest.MonkeyPa
     r = random.Random(5)
     view = view_of({"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}})
     opening = Opening(3, name="any")
-    reading = Reading(opening, True, False, 1000, SPECS)
+    context = DecodeContext(opening, True, False, 1000, SPECS)
     taken = 0
     texts = [yaml_text(r) for _ in range(6000)]
     short = [read_flat(text, view) for text in texts]
@@ -362,6 +362,6 @@ def test_the_short_way_reads_what_the_long_way_does(monkeypatch: pytest.MonkeyPa
         if found is None:
             continue
         taken += 1
-        (long,) = YAML_XML.codec.read(text, reading)
+        (long,) = YAML_XML.codec.read(text, context)
         assert (found[0], found[1], long.steps) == (long.arguments, long.places(), ()), repr(text)
     assert taken > 2000

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.formats.base import Codec, Decoded, Reading
+from toolparse_lab.formats.base import Codec, DecodeContext, Decoded
 from toolparse_lab.formats.json.mix import HERMES
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
@@ -18,10 +18,10 @@ TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"ty
 class Faulty(Codec):
     """A codec with a fault."""
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         raise ZeroDivisionError("oh")
 
-    def strict(self, body: str, reading: Reading) -> bool:
+    def strict(self, body: str, context: DecodeContext) -> bool:
         return True
 
     def write(self, name: str, arguments_json: str, tool: Any) -> str:

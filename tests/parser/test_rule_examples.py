@@ -8,7 +8,7 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.arguments.rjson.strict import Refusal
-from toolparse_lab.formats.base import Opening, Reading
+from toolparse_lab.formats.base import DecodeContext, Opening
 from toolparse_lab.formats.python.call import PythonCalls
 
 TOOLS = [
@@ -72,9 +72,9 @@ def test_the_rule_is_applied_and_recorded(
 
 
 def test_a_list_that_is_no_python_is_refused_with_its_place() -> None:
-    reading = Reading(Opening(0), True, True, 1000, {})
+    context = DecodeContext(Opening(0), True, True, 1000, {})
     with pytest.raises(Refusal) as caught:
-        PythonCalls().read("[f(a=1 b=2)]", reading)
+        PythonCalls().read("[f(a=1 b=2)]", context)
     assert (caught.value.code, caught.value.position) == ("decode.pythonic", 7)
 
 

@@ -21,7 +21,7 @@ from ..core.toolspec import ToolSpec, tool_specs
 from ..core.types import Edit, ParseResult, ToolCall, calls_by_segment
 from ..core.types.call_pieces import joined
 from ..core.values import leaves, pointer_set, read_strict, same, write_canonical
-from ..formats.base import Opening, Protocol, Reading
+from ..formats.base import DecodeContext, Opening, Protocol
 from ..formats.json.mix import HERMES
 from ..formats.registry import protocol_of, protocols
 from .parse import parse, stream
@@ -330,23 +330,23 @@ def check_edits(result: ParseResult, used: Any, law: str) -> None:
         name = calls[0].name_span
         attributes = result.raw[name.end : body.start] if name else ""
         opening = Opening(0, name=calls[0].name, attributes=attributes)
-        reading = Reading(opening, True, False, 1000, tools)
+        context = DecodeContext(opening, True, False, 1000, tools)
         edits = sorted((e for c in calls for e in c.edits), key=lambda e: e.span)
         if law == "edit law":
             for a, b in pairwise(edits):
                 _hold(a.span.end <= b.span.start, "edit law", f"edits overlap: {a} {b}")
             local = [Edit(e.span.shift(-body.start), e.text, e.rule) for e in edits]
             edited = apply_edits(body.of(result.raw), local)
-            strict = owner.codec.strict(edited, reading)
+            strict = owner.codec.strict(edited, context)
             _hold(strict, "edit law", f"the edited body is not strict: {edited[:200]!r}")
 
-            values = [decoded.arguments for decoded in owner.codec.read(edited, reading)]
+            values = [decoded.arguments for decoded in owner.codec.read(edited, context)]
             same_number = len(values) == len(calls)
             _hold(same_number, "edit law", "the edited body holds another number of calls")
             for value, call in zip(values, calls, strict=True):
                 right = same(value, read_strict(call.source_json))
                 _hold(right, "edit law", "the edited body reads to something else")
-        elif owner.codec.strict(body.of(result.raw), reading):
+        elif owner.codec.strict(body.of(result.raw), context):
             _hold(not edits, "strict identity", f"a strict body was edited: {edits}")
 
 

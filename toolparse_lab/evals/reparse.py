@@ -22,7 +22,7 @@ from .engines import ENGINES, Engine, check_engine, is_count, results_of, travel
 from .frames.answers import Answers, Task, read_piece, run_answers
 from .frames.files import PartsWriter
 from .frames.recorded import join_frames, trials_frame
-from .frames.reread import Reading
+from .frames.reread import ParseSettings
 
 if TYPE_CHECKING:
     from .frames.recorded import Frame
@@ -118,7 +118,7 @@ def reparse(
     >>> reparse(run.frame(), ["hermes"], engine="serial")["outcome"].tolist()
     ['ungraded']
     """
-    reading = Reading.of(protocols, policies, options, own)
+    reading = ParseSettings.of(protocols, policies, options, own)
     check_engine(engine, workers, client)
     if batch_rows is None:
         batch_rows = max(1, ROWS_AT_ONCE // reading.readings)

@@ -58,7 +58,7 @@ class Choice(TypedDict, total=False):
     category: str | Iterable[str | None] | None
 
 
-class Reading(Choice, total=False):
+class FrameOptions(Choice, total=False):
     """The keywords of `Run.trials`, for the frames."""
 
     protocol: ProtocolLike | None
@@ -314,10 +314,10 @@ class Run:
         return self._reader.frames(self.recorded(**only), size)
 
     @overload
-    def frame(self, engine: Literal["pandas"] = ..., **reading: Unpack[Reading]) -> Frame: ...
+    def frame(self, engine: Literal["pandas"] = ..., **reading: Unpack[FrameOptions]) -> Frame: ...
     @overload
-    def frame(self, engine: Literal["arrow", "polars"], **reading: Unpack[Reading]) -> Any: ...
-    def frame(self, engine: FrameEngine = "pandas", **reading: Unpack[Reading]) -> Frame | Any:
+    def frame(self, engine: Literal["arrow", "polars"], **reading: Unpack[FrameOptions]) -> Any: ...
+    def frame(self, engine: FrameEngine = "pandas", **reading: Unpack[FrameOptions]) -> Frame | Any:
         """Return the trials frame: one row per completion × parse protocol × policy.
 
         engine: "arrow" gives a `pyarrow.Table`, "polars" a `polars.DataFrame`, both with texts as
@@ -362,13 +362,13 @@ class Run:
 
     trials_df = frame
 
-    def calls_df(self, **reading: Unpack[Reading]) -> Frame:
+    def calls_df(self, **reading: Unpack[FrameOptions]) -> Frame:
         """Return one row per call that was found. reading: as for `trials`."""
         from ..evals.frames.recorded import ShownFrame  # pandas is slow to import
 
         return ShownFrame(self._kept("calls", **reading))
 
-    def arguments_df(self, **reading: Unpack[Reading]) -> Frame:
+    def arguments_df(self, **reading: Unpack[FrameOptions]) -> Frame:
         """Return one row per argument, with its place in the text, whether the target wants its
         value, and how likely the tokens were that it was drawn as, where they were recorded.
 
@@ -378,7 +378,7 @@ class Run:
 
         return _joined("arguments", self._trials(**reading), arguments_frame)
 
-    def events_df(self, **reading: Unpack[Reading]) -> Frame:
+    def events_df(self, **reading: Unpack[FrameOptions]) -> Frame:
         """Return one row per repair, step, problem or retry. reading: as for `trials`."""
         from ..evals.frames.recorded import events_frame  # pandas is slow to import
 

@@ -2,6 +2,6 @@
 written.
 """
 
-from .base import Decoded, Opening, Protocol, Reading
+from .base import DecodeContext, Decoded, Opening, Protocol
 
-__all__ = ["Decoded", "Opening", "Protocol", "Reading"]
+__all__ = ["DecodeContext", "Decoded", "Opening", "Protocol"]

@@ -32,12 +32,12 @@ from .base import (
     NEED_MORE,
     Answer,
     Codec,
+    DecodeContext,
     Decoded,
     Envelope,
     NeedMore,
     Opening,
     Protocol,
-    Reading,
     Tools,
     make_opening,
 )
@@ -332,14 +332,14 @@ def _owned_by(opening: Opening, owner: Protocol) -> Opening:
 class OwnersCodec(Codec):
     """Hands each body to the codec of the format that opened it."""
 
-    def strict(self, body: str, reading: Reading) -> bool:
-        return _owner(reading.opening).codec.strict(body, reading)
+    def strict(self, body: str, context: DecodeContext) -> bool:
+        return _owner(context.opening).codec.strict(body, context)
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        return _owner(reading.opening).codec.read(body, reading)
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
+        return _owner(context.opening).codec.read(body, context)
 
-    def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        return _owner(reading.opening).codec.leading(body, reading)
+    def leading(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
+        return _owner(context.opening).codec.leading(body, context)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         raise UnwritableCall(

@@ -19,12 +19,12 @@ from .base import (
     NEED_MORE,
     Answer,
     Codec,
+    DecodeContext,
     Decoded,
     Envelope,
     Fit,
     Opening,
     Protocol,
-    Reading,
     Signs,
     Tools,
     make_opening,
@@ -101,8 +101,8 @@ class BareReader(LiteralReader):
     space = SPACE
     modules = MODULES
 
-    def __init__(self, text: str, form: BareForm, reading: Reading) -> None:
-        super().__init__(text, reading)
+    def __init__(self, text: str, form: BareForm, context: DecodeContext) -> None:
+        super().__init__(text, context)
         self.form = form
 
     def fix(self, start: int, end: int, text: str, rule: str) -> None:
@@ -131,8 +131,8 @@ class BareReader(LiteralReader):
         if match is None:
             match = CALL_IN_BLOCK.match(self.text, self.pos)
             # A call that is not written in full has to name a tool on offer.
-            whole = match is not None and (self.reading.closed or match["open"])
-            if match is None or not whole or self.offered(match["name"]) not in self.reading.tools:
+            whole = match is not None and (self.context.closed or match["open"])
+            if match is None or not whole or self.offered(match["name"]) not in self.context.tools:
                 raise self.fail("expected call:name{")
         if match["head"] != HEAD:
             at = match.start("head") if match["head"] else match.start("name")
@@ -140,7 +140,7 @@ class BareReader(LiteralReader):
             self.fix(at, match.end("head") if match["head"] else at, HEAD, rule)
         self.places = {}
         name = self.offered(match["name"])
-        tool = self.reading.tools.get(name)
+        tool = self.context.tools.get(name)
         view = view_of(tool.schema_json) if tool is not None else None
 
         self.pos = match.end()
@@ -297,7 +297,7 @@ class BareReader(LiteralReader):
         # The brace of the call ends it, in a whole body. A text with brackets, or with what may be
         # the next member, may end at several places.
         match = _OPEN_TEXT.match(self.text, start)
-        whole = self.reading.closed and path.count("/") == 1
+        whole = self.context.closed and path.count("/") == 1
         if match is None or not whole or _NEXT_MEMBER.search(match[0]):
             raise Refusal("decode.truncated-value", "a text is not closed", self.pos)
         return match.end()
@@ -387,11 +387,11 @@ class BareCodec(Codec):
 
     form: BareForm
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # one that begins as JSON does is read as JSON
         if body.lstrip()[:1] in ("{", "["):
-            return json_calls(self.form.opener, self.form.closer, body, reading)
-        return BareReader(body, self.form, reading).calls()
+            return json_calls(self.form.opener, self.form.closer, body, context)
+        return BareReader(body, self.form, context).calls()
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         # Names and keys that need quotes, and texts that contain them, have no notation.

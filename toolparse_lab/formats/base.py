@@ -26,7 +26,7 @@ from ..core import hooks
 from ..core.errors import BadOptions, BadSpec, UnwritableCall
 from ..core.toolspec import ToolSpec, tool_specs
 from ..core.types import Edit, Problem, Span, Step
-from ..core.types.call import Reading as Candidate
+from ..core.types.call import Reading
 from ..core.types.spans import maker_of
 from ..core.values import Value, read_strict, same
 from ..core.values.printable import printable
@@ -90,8 +90,8 @@ Fit: TypeAlias = bool | NeedMore | None
 
 
 @dataclass(slots=True)  # made for every body, and a frozen one takes twice the time
-class Reading:
-    """The circumstances in which a codec reads a body.
+class DecodeContext:
+    """Context for decoding one body.
 
     opening: the opener before it. closed: whether its closer is in the text. repair: whether
     repairs are allowed. max_depth: the levels of nesting that may be read. tools: those on offer.
@@ -142,7 +142,7 @@ class Decoded:
     readable: bool = True
     untyped: bool = False
     truncated: bool = False
-    readings: tuple[Candidate, ...] = ()
+    readings: tuple[Reading, ...] = ()
     places: Callable[[], Places] = field(default=dict, compare=False)
     unescape: Callable[[str], list[int] | None] = field(default=lambda _: None, compare=False)
 
@@ -405,24 +405,24 @@ class Codec(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         """Return the calls of one body, as a `Message` if it has text too.
 
         Raises rjson.damage.Refusal when it cannot be read without inventing content.
         """
 
-    def strict(self, body: str, reading: Reading) -> bool:
+    def strict(self, body: str, context: DecodeContext) -> bool:
         """Return True if the body, taken as closed, reads without any repair.
 
         The engine asks this where a body could end at two places.
         """
         try:
-            calls = self.read(body, replace(reading, closed=True, repair=False))
+            calls = self.read(body, replace(context, closed=True, repair=False))
         except Refusal:
             return False
         return all(call.readable for call in calls)
 
-    def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def leading(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         """Return the calls that are whole in front of the damage of a body that was refused."""
         return ()
 
@@ -451,7 +451,7 @@ class Codec(ABC):
     def only_call(self, body: str, opening: Opening, tools: Tools) -> Decoded | None:
         """Return the one call that a body strictly is, None if it is anything else."""
         try:
-            calls = self.read(body, Reading(opening, True, False, 1000, tools))
+            calls = self.read(body, DecodeContext(opening, True, False, 1000, tools))
         except Refusal:
             return None
         return calls[0] if len(calls) == 1 and calls[0].readable else None

@@ -15,11 +15,10 @@ from ..arguments.rjson.strict import Refusal
 from ..arguments.schema.coerce import coerce
 from ..arguments.schema.validate import find_problems
 from ..arguments.schema.view import View, view_of
-from ..core.types import Edit, Span
-from ..core.types import Reading as Candidate
+from ..core.types import Edit, Reading, Span
 from ..core.types.spans import make_edit
 from ..core.values import Value, leaves, write_canonical
-from .base import Decoded, Reading, moved_places
+from .base import DecodeContext, Decoded, moved_places
 from .rxml.element import Place
 
 # How it works. The tolerant reader has one reading of every body. It counts as it is where it took
@@ -71,9 +70,9 @@ class Disambiguation(ABC):
     keeps_equal = True  # a repaired reading that says the same as the nearest one counts
     doubt = "a value holds what looks like a damaged tag"
 
-    def __init__(self, body: str, reading: Reading) -> None:
+    def __init__(self, body: str, context: DecodeContext) -> None:
         self.body = body
-        self.reading = reading
+        self.context = context
 
     @abstractmethod
     def read_strictly(self, text: str) -> Calls | None:
@@ -110,7 +109,7 @@ class Disambiguation(ABC):
 
     def schema(self, call: Decoded) -> str | None:
         """Return the schema of a call's tool, None for a tool that no one knows."""
-        tool = self.reading.tools.get(call.name)
+        tool = self.context.tools.get(call.name)
         return tool.schema_json if tool is not None else None
 
     def view(self, call: Decoded) -> View | None:
@@ -138,7 +137,7 @@ class Disambiguation(ABC):
         sound = refusal is None and not any(doubts) and all(call.readable for call in calls)
         if sound and not any(map(self.may_be_better, calls)):
             return calls
-        if self.reading.repair:
+        if self.context.repair:
             nearest = self._nearest(calls) if self.may_search() else None
             if nearest is not None and not (sound and self.keeps_equal and _agree(nearest, calls)):
                 return nearest
@@ -162,7 +161,7 @@ class Disambiguation(ABC):
             starts = [back.raw_span(*call.places()[""])[0] for call in calls]
             owners = [max(bisect_right(starts, edit.span.start) - 1, 0) for edit in edits]
         # A tag around the body, which may be the closing one, has not moved with its edits.
-        outside = self.reading.opening.name_in_body
+        outside = self.context.opening.name_in_body
 
         moved: list[Decoded] = []
         for index, call in enumerate(calls):
@@ -201,7 +200,7 @@ class Disambiguation(ABC):
         refusal = Refusal("decode.ambiguous", "a damaged tag can be read in several ways", at)
         # A person sees the first call of each.
         refusal.readings = tuple(
-            Candidate(c.name, write_canonical(c.arguments), (edit,), _COST, "fits the parameters")
+            Reading(c.name, write_canonical(c.arguments), (edit,), _COST, "fits the parameters")
             for edit, c in list(readings.values())[:_MOST_SHOWN]
         )
         raise refusal
@@ -231,11 +230,11 @@ class OneCall(Disambiguation):
         self,
         body: str,
         view: View,
-        reading: Reading,
-        reader: Callable[[str, Reading], Decoded],
+        context: DecodeContext,
+        reader: Callable[[str, DecodeContext], Decoded],
     ) -> None:
-        super().__init__(body, reading)
-        tool = reading.tools.get(reading.opening.name)
+        super().__init__(body, context)
+        tool = context.tools.get(context.opening.name)
         self.parameters = view
         self.known = tool.schema_json if tool is not None else None
         self.reader = reader
@@ -246,10 +245,10 @@ class OneCall(Disambiguation):
 
     def read(self) -> Decoded:
         """Return the call of the tolerant reader. Raises Refusal."""
-        return self.reader(self.body, self.reading)
+        return self.reader(self.body, self.context)
 
     def read_strictly(self, text: str) -> Calls:
-        return (self.reader(text, replace(self.reading, repair=False)),)
+        return (self.reader(text, replace(self.context, repair=False)),)
 
     def schema(self, call: Decoded) -> str | None:
         return self.known

@@ -12,7 +12,7 @@ from ..core.types import CallStatus, ParseOptions, ParseResult, Problem, Segment
 from ..core.values import read_strict, write_canonical
 from ..core.values.printable import counted
 from ..entry.parse import parse_text
-from ..formats.base import Opening, Reading
+from ..formats.base import DecodeContext, Opening
 from ..formats.json.call import JsonCall
 from ..formats.json.mix import HERMES
 from ..formats.like import ProtocolLike
@@ -147,7 +147,7 @@ def _json_calls(
     is_whole = not cut and not inner.endswith((",", ":"))
     try:
         decoded = _CODEC.read(
-            inner, Reading(Opening(0), is_whole, options.repair, options.max_depth, tools)
+            inner, DecodeContext(Opening(0), is_whole, options.repair, options.max_depth, tools)
         )
     except Refusal as no:
         return no.message

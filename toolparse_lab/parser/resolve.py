@@ -41,7 +41,7 @@ from ..core.types import (
 from ..core.types.call import LateAccount, make_call, make_late_call
 from ..core.types.spans import StepSpans, make_problem
 from ..core.values import escape_token, write_canonical
-from ..formats.base import Decoded, Opening, Places, Protocol, Reading, Tools
+from ..formats.base import DecodeContext, Decoded, Opening, Places, Protocol, Tools
 from ..formats.python.call import read_instead
 from ..formats.tool_names import near_tool, offered_name
 from .provenance import find_spans, trace_table
@@ -104,19 +104,19 @@ class Resolver:
             self._plain_tools = {n: t for n, t in tools.items() if takes_texts(t.schema_json)}
         return self._plain_tools
 
-    def reading(self, opening: Opening, closed: bool) -> Reading:
+    def reading(self, opening: Opening, closed: bool) -> DecodeContext:
         """Return the facts that a codec may use in reading the body behind `opening`."""
         options, envelope = self.options, self.protocol.envelope
         depth = options.max_depth
-        return Reading(opening, closed, options.repair, depth, self.tools, None, envelope)
+        return DecodeContext(opening, closed, options.repair, depth, self.tools, None, envelope)
 
-    def decode(self, body: Body, reading: Reading) -> Outcome:
+    def decode(self, body: Body, context: DecodeContext) -> Outcome:
         # Never raises: a refusal comes back, since it becomes a call as well, and so does a
         # fault.
         try:
-            return self.protocol.codec.read(body.text, reading)
+            return self.protocol.codec.read(body.text, context)
         except Refusal as refusal:
-            return read_instead(body.text, reading) or refusal
+            return read_instead(body.text, context) or refusal
         except Exception as e:
             # Model text must never raise; a fault of ours becomes a problem that says so.
             return _fault(e)

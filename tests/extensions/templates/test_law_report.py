@@ -19,7 +19,7 @@ from toolparse_lab.entry.laws import LawBroken, check_all
 from toolparse_lab.extensions.templates import check_protocol, check_stream
 from toolparse_lab.extensions.templates.laws import check_protocol as module
 from toolparse_lab.extensions.templates.laws.check_protocol import LAWS, LawReport, shrink
-from toolparse_lab.formats.base import NeedMore, Opening, Protocol, Reading, Tools
+from toolparse_lab.formats.base import DecodeContext, NeedMore, Opening, Protocol, Tools
 from toolparse_lab.formats.json.call import JsonCall
 from toolparse_lab.formats.json.scan import JsonTags
 from toolparse_lab.formats.registry import family_heads
@@ -79,7 +79,7 @@ class Wide(JsonTags):
 class Lax(JsonCall):
     """Says of every body that it is strict."""
 
-    def strict(self, body: str, reading: Reading) -> bool:
+    def strict(self, body: str, context: DecodeContext) -> bool:
         return True
 
 
@@ -87,7 +87,7 @@ class Lax(JsonCall):
 class Stubborn(JsonCall):
     """Says of no body that it is strict."""
 
-    def strict(self, body: str, reading: Reading) -> bool:
+    def strict(self, body: str, context: DecodeContext) -> bool:
         return False
 
 
@@ -101,7 +101,7 @@ class Swapping(JsonCall):
 
 @dataclass(frozen=True, slots=True)
 class Slow(JsonCall):
-    def read(self, body: str, reading: Reading) -> Any:
+    def read(self, body: str, context: DecodeContext) -> Any:
         end = time.process_time() + len(body) ** 2 / 4e8
         while time.process_time() < end:
             pass

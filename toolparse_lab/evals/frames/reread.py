@@ -84,7 +84,7 @@ _memory = _Memory(MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParseSettings:
     """The way in which answers are read again: every protocol under every policy.
 
     Protocols None is each row's own.
@@ -103,7 +103,7 @@ class Reading:
         policies: Sequence[Policy] | Policy,
         options: Any = None,
         own: Mapping[str, AnyProtocol] | None = None,
-    ) -> Reading:
+    ) -> ParseSettings:
         """Return a reading that was checked, without repetitions, of the arguments of
         `parse_frame`. own: see the field. Raises UnknownProtocol and BadOptions.
         """
@@ -147,10 +147,10 @@ def parse_frame(
     as they are. Raises UnreadableInput for missing columns and for an unreadable cell,
     UnknownProtocol, BadOptions and BadToolChoice.
     """
-    return read_again(frame, Reading.of(protocols, policies, options))
+    return read_again(frame, ParseSettings.of(protocols, policies, options))
 
 
-def read_again(frame: pd.DataFrame, reading: Reading) -> pd.DataFrame:
+def read_again(frame: pd.DataFrame, reading: ParseSettings) -> pd.DataFrame:
     """Return what `parse_frame` does, for arguments that were checked. Raises UnreadableInput."""
     check_columns(frame.columns)
     if "status" in frame:  # without that column nobody says that there was an answer
@@ -354,7 +354,7 @@ def _column(frame: pd.DataFrame, name: str) -> list[Any]:
 
 class _Walk:
     # One reading of many answers, with what tells it from others in a form that is soon compared.
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: ParseSettings) -> None:
         self.reading = reading
         self.options = json.dumps(reading.options.to_dict())
         self.own = dict(reading.own)

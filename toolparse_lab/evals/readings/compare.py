@@ -66,7 +66,7 @@ class ReadCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParserResult:
     """The calls that one parser makes of the text.
 
     kind: 'protocol' for ours, 'outside' for a callable. result: the whole parse, of ours. failure:
@@ -147,9 +147,9 @@ class Comparison:
 
     raw: str
     tools: tuple[ToolSpec, ...]
-    readings: tuple[Reading, ...]
+    readings: tuple[ParserResult, ...]
 
-    def __getitem__(self, name: str) -> Reading:
+    def __getitem__(self, name: str) -> ParserResult:
         """Return the reading of that name. Raises KeyError with the names there are."""
         by_name = {reading.name: reading for reading in reversed(self.readings)}
         if name not in by_name:
@@ -237,7 +237,7 @@ def compare(
         first = parse(raw, "auto", specs, options)
 
     readings = [
-        Reading(name, "protocol", tuple(map(ReadCall.of, result.calls)), result)
+        ParserResult(name, "protocol", tuple(map(ReadCall.of, result.calls)), result)
         for name, result in results.items()
     ]
     readings.sort(key=_rank)
@@ -245,7 +245,7 @@ def compare(
     return Comparison(first.raw, specs, tuple(_lettered(readings)))
 
 
-def _rank(reading: Reading) -> tuple[int, int, int, int]:
+def _rank(reading: ParserResult) -> tuple[int, int, int, int]:
     # More executable calls first, then fewer errors, fewer calls that cannot be run, fewer changes.
     n = len(reading.executable)
     errors = sum(problem.severity == "error" for problem in reading.problems)
@@ -281,7 +281,7 @@ def _named_parsers(also: Any) -> dict[str, Any]:
     }
 
 
-def _of_others(name: str, parser: Any, text: str, tools: tuple[ToolSpec, ...]) -> Reading:
+def _of_others(name: str, parser: Any, text: str, tools: tuple[ToolSpec, ...]) -> ParserResult:
     try:
         if callable(parser):
             said = parser(text)
@@ -290,9 +290,9 @@ def _of_others(name: str, parser: Any, text: str, tools: tuple[ToolSpec, ...]) -
             said = [part for part in parts if not isinstance(part, str)]
         calls = outside_calls(said)
     except UnreadableInput as e:
-        return Reading(name, "outside", (), failure=f"what it returned cannot be read: {e}")
+        return ParserResult(name, "outside", (), failure=f"what it returned cannot be read: {e}")
     except Exception as e:  # whatever it is, it is what the parser makes of this text
-        return Reading(name, "outside", (), failure=f"{type(e).__name__}: {e}")
+        return ParserResult(name, "outside", (), failure=f"{type(e).__name__}: {e}")
 
     by_name = {tool.name: tool for tool in tools}
     read = []
@@ -306,10 +306,10 @@ def _of_others(name: str, parser: Any, text: str, tools: tuple[ToolSpec, ...]) -
             problems = validate(read_strict(call.arguments_json), schema)
             valid = not any(problem.severity == "error" for problem in problems)
         read.append(ReadCall(call.name, call.arguments_json, status, valid))
-    return Reading(name, "outside", tuple(read))
+    return ParserResult(name, "outside", tuple(read))
 
 
-def _lettered(readings: Iterable[Reading]) -> Iterator[Reading]:
+def _lettered(readings: Iterable[ParserResult]) -> Iterator[ParserResult]:
     # The same letter for the same calls in the same order; the order of an object's keys does not
     # count. Two readings without executable calls do not agree on much, so they have no letter.
     groups: list[list[Any]] = []
@@ -329,7 +329,7 @@ def _lettered(readings: Iterable[Reading]) -> Iterator[Reading]:
 # to look at
 
 
-def _calls(reading: Reading) -> str:
+def _calls(reading: ParserResult) -> str:
     if reading.failure is not None:
         return f"failed: {reading.failure}"
     words = []
@@ -344,13 +344,13 @@ def _calls(reading: Reading) -> str:
     return "; ".join(words) or "no call"
 
 
-def _changes(reading: Reading) -> list[str]:
+def _changes(reading: ParserResult) -> list[str]:
     # Nothing where nothing was changed, and of a parser that does not say.
     counts = ((reading.n_repairs, "repair"), (reading.n_coercions, "coercion"))
     return [f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts if n]
 
 
-def _html(readings: Sequence[Reading]) -> str:
+def _html(readings: Sequence[ParserResult]) -> str:
     # No script, inline styles, every text escaped. Our readings unfold to their parse views.
     groups = len({reading.agrees for reading in readings if reading.agrees})
     summary = f"{groups} different sets of executable calls: readings with the same letter agree."
@@ -364,7 +364,7 @@ def _html(readings: Sequence[Reading]) -> str:
     return f"{frame}<div>{summary}</div>{table}</div>"
 
 
-def _html_rows(reading: Reading) -> str:
+def _html_rows(reading: ParserResult) -> str:
     name = f'<span style="font-weight:600">{text_of(one_line(reading.name, 60))}</span>'
     if reading.kind == "outside":
         name += f'<div style="{style.DIM};font-size:11px">outside</div>'

@@ -18,7 +18,7 @@ from ...core.files import replace_file
 from ...core.values import write_canonical
 from ...core.values.printable import counted
 from ...evals.scoring.trial import Trial
-from ...experiments.run import Reading, Run
+from ...experiments.run import FrameOptions, Run
 
 TrainingForm: TypeAlias = Literal["calls", "text"]
 """How an answer is written: with `tool_calls`, for the model's chat template, or as its text."""
@@ -52,7 +52,7 @@ def sft(
     path: str | os.PathLike[str],
     *,
     form: TrainingForm | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[FrameOptions],
 ) -> Written:
     """Write every answer that is right as written as a row of chat messages (JSON lines).
 

@@ -26,7 +26,7 @@ from ...arguments.rjson.strict import read_if_strict, read_next, too_deep
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
 from ...core.values import Value, escape_token, write_canonical
-from ..base import Codec, Decoded, Places, Reading, with_step
+from ..base import Codec, DecodeContext, Decoded, Places, with_step
 from .judge import read_words, settle
 from .scan import name_first
 from .source import ONE_CALL, BodySource, items_of, unescape_offsets, units_of
@@ -85,7 +85,7 @@ class _Unit:
     index: int
     at: str
     source: BodySource
-    reading: Reading
+    context: DecodeContext
     edits: tuple[Edit, ...]
     steps: list[Step]
 
@@ -107,25 +107,25 @@ class JsonCall(Codec):
     arguments_key: str = "arguments"
     name_is_key: bool = False
 
-    def strict(self, body: str, reading: Reading) -> bool:
+    def strict(self, body: str, context: DecodeContext) -> bool:
         # Asked where a closer was in a string, to choose between two places to close at. Text of
         # arguments counts if it begins with a brace: another is not a double encoding.
-        values = read_if_strict(body, reading.max_depth)
+        values = read_if_strict(body, context.max_depth)
         if values is None:
             return False
         calls = [call for v in values for call in (v if isinstance(v, list) else [v])]
         texts = [call.get(key) for call in calls if isinstance(call, dict) for key in ARGUMENT_KEYS]
         return all(
-            read_if_strict(text, reading.max_depth) is not None
+            read_if_strict(text, context.max_depth) is not None
             for text in texts
             if isinstance(text, str) and text.strip()[:1] == "{"
         )
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # The value that came along with the close is used if it is that of this very body, by
         # identity: a body that was cut or joined again is another one. A text cannot nest deeper
         # than it is long. A plain call needs no `BodySource`, which is made for all others.
-        known, limit = reading.strict_value, reading.max_depth
+        known, limit = context.strict_value, context.max_depth
         if (
             known is not None
             and known[0] is body
@@ -139,34 +139,34 @@ class JsonCall(Codec):
             raise _nothing()  # a model that repeats an opener leaves thousands of these
         repaired: tuple[list[Value], list[Edit]] | Refusal
         try:
-            repaired = values, edits = read_body_values(body, reading)
+            repaired = values, edits = read_body_values(body, context)
             if not edits:
                 # Strict JSON whose closer was found without reading it, as in a stream.
                 plain = self._plain(values[0], body) if len(values) == 1 else None
-                return (plain,) if plain is not None else self._decode(body, values, [], reading)
+                return (plain,) if plain is not None else self._decode(body, values, [], context)
             # The tool that the only value calls by itself, if it does.
             value = values[0] if len(values) == 1 and isinstance(values[0], dict) else {}
             key = self._name_key(value)
             whole_name = value[key] if key is not None and self._arguments_key(value, key) else ""
             keys = self.name_key, self.arguments_key
-            repaired = read_words(body, values, edits, reading, keys, whole_name)
+            repaired = read_words(body, values, edits, context, keys, whole_name)
         except Refusal as refusal:
             if read_if_strict(body, limit) is not None:
                 raise
             repaired = refusal
 
         try:
-            return settle(body, reading, repaired, partial(self._decode, body, reading=reading))
+            return settle(body, context, repaired, partial(self._decode, body, context=context))
         except Refusal as refusal:
             # The name may be whole although the rest is not: it goes into the problem.
             if (named := _NAME_PLAIN.match(body)) is not None:
                 refusal.name, refusal.name_at = named[1], named.span(1)
             raise
 
-    def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def leading(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # A list that is cut off is not executed in part: its end may have said more.
         # So are objects that nothing follows which may be another call.
-        begin = _LIST_BEGIN.match(body) if reading.closed else None
+        begin = _LIST_BEGIN.match(body) if context.closed else None
         if begin is None:
             return ()
         objects: list[Value] = []
@@ -179,15 +179,15 @@ class JsonCall(Codec):
             end, at = item[1], following.end()
         # As JSON: a list is closed, so that every offset is one of the body too.
         values: list[Value] = [objects] if begin[1] else objects
-        if not objects or too_deep(body, values, reading.max_depth):
+        if not objects or too_deep(body, values, context.max_depth):
             return ()
         try:
-            return self._decode(body[:end] + "]" * bool(begin[1]), values, [], reading)
+            return self._decode(body[:end] + "]" * bool(begin[1]), values, [], context)
         except Refusal:
             return ()
 
     def _decode(
-        self, body: str, values: list[Value], edits: list[Edit], reading: Reading
+        self, body: str, values: list[Value], edits: list[Edit], context: DecodeContext
     ) -> tuple[Decoded, ...]:
         # A second value is a second call: models write several to a body, one a line. A value that
         # can be no call makes the body something else: reading the rest would be a guess.
@@ -196,7 +196,7 @@ class JsonCall(Codec):
         for i, value in enumerate(values):
             items, base = items_of(value)
             if items is None and isinstance(value, dict):
-                calls.append(self._call(value, source, i, "", reading))
+                calls.append(self._call(value, source, i, "", context))
                 continue
             if items is None:
                 text = write_canonical(value)[:40]
@@ -204,7 +204,7 @@ class JsonCall(Codec):
             if not items or not all(isinstance(item, dict) for item in items):
                 raise Refusal("call.not-an-object", "the body is a list, but not of calls", 0)
             for k, item in enumerate(items):
-                call = self._call(item, source, i, f"{base}/{k}", reading)
+                call = self._call(item, source, i, f"{base}/{k}", context)
                 calls.append(with_step(call, "read.list-wrapper") if base else call)
         return tuple(calls)
 
@@ -234,13 +234,18 @@ class JsonCall(Codec):
     # The stages of a call that is not plain
 
     def _call(
-        self, value: dict[str, Value], source: BodySource, index: int, at: str, reading: Reading
+        self,
+        value: dict[str, Value],
+        source: BodySource,
+        index: int,
+        at: str,
+        context: DecodeContext,
     ) -> Decoded:
         # at path `at` of value number `index`
         # The id is in the outer object, also where name and arguments are wrapped.
         ids = (value.get(key) for key in _ID_KEYS)
         wire_id = next((text for text in ids if isinstance(text, str)), None)
-        unit = _Unit(value, index, at, source, reading, source.edits_of(index, at), [])
+        unit = _Unit(value, index, at, source, context, source.edits_of(index, at), [])
         self._unwrap(unit)
         key = self._name_key(unit.value)
         only = self._only_known_key(unit) if key is None else None
@@ -273,14 +278,14 @@ class JsonCall(Codec):
         elif args is None:
             unit.step("read.empty-arguments", None, {})
             args = {}
-        definition = definition_of(args, name, reading)
+        definition = definition_of(args, name, context)
         if definition is not None:
             raise definition
         if args_key is not None:
             _refuse_strays(unit, key, args_key, args)
 
         name_span = source.name_span(index, unit.at, key, name)
-        if unit.edits and not reading.tools:
+        if unit.edits and not context.tools:
             refuse_bare_name(unit.edits, name_span)
         call = Decoded(
             name,
@@ -309,7 +314,7 @@ class JsonCall(Codec):
         if len(unit.value) != 1:
             return None
         ((key, inside),) = unit.value.items()
-        is_name = self.name_is_key or (key in unit.reading.tools and inside is not None)
+        is_name = self.name_is_key or (key in unit.context.tools and inside is not None)
         return key if is_name and (inside is None or isinstance(inside, dict)) else None
 
     def _unwrap(self, unit: _Unit) -> None:
@@ -317,9 +322,9 @@ class JsonCall(Codec):
         for key in _WRAPPERS:
             inner = unit.value.get(key)
             if isinstance(inner, dict) and self.name_key not in unit.value:
-                if key in unit.reading.tools and self._name_key(inner) is None:
+                if key in unit.context.tools and self._name_key(inner) is None:
                     continue  # the name of a tool is the key of its arguments
-                if any(other in unit.reading.tools for other in unit.value if other != key):
+                if any(other in unit.context.tools for other in unit.value if other != key):
                     message = "a call is next to another tool's name in one object"
                     raise Refusal("decode.ambiguous", message, 0)
                 unit.step("read.function-wrapper", unit.value, inner)
@@ -348,13 +353,13 @@ def _name_is_key(unit: _Unit, name: str) -> Decoded:
     base = f"{unit.at}/{escape_token(name)}"
     arguments = unit.value[name]
     source = unit.source
-    definition = definition_of(arguments, name, unit.reading)
+    definition = definition_of(arguments, name, unit.context)
     if definition is not None:
         raise definition
     if arguments is None:
         arguments = {}
     name_span = source.key_span(unit.index, base, name)
-    if unit.edits and not unit.reading.tools:
+    if unit.edits and not unit.context.tools:
         refuse_bare_name(unit.edits, name_span)
     return Decoded(
         name,
@@ -380,9 +385,9 @@ def is_definition(value: Value) -> bool:
     return value.get("type") == "object" or "required" in value
 
 
-def definition_of(arguments: Value, name: str, reading: Reading) -> Refusal | None:
+def definition_of(arguments: Value, name: str, context: DecodeContext) -> Refusal | None:
     """Return the refusal of arguments that are the schema of their tool, None for others."""
-    if not is_definition(arguments) or "properties" in _properties(reading, name):
+    if not is_definition(arguments) or "properties" in _properties(context, name):
         return None
     return Refusal("call.is-definition", f"it describes {name}, and does not call it", 0)
 
@@ -395,8 +400,8 @@ def _only_arguments(unit: _Unit, args_key: str, name_key: str, name: str) -> str
         other = unit.value.get(key) if key not in (args_key, name_key) else None
         if not other or not isinstance(other, dict) or is_definition(other):
             continue
-        is_void = first in ({}, None, "") or definition_of(first, name, unit.reading) is not None
-        if is_void and other.keys() <= _properties(unit.reading, name).keys():
+        is_void = first in ({}, None, "") or definition_of(first, name, unit.context) is not None
+        if is_void and other.keys() <= _properties(unit.context, name).keys():
             return key
         if not isinstance(first, dict) or write_canonical(first) != write_canonical(other):
             message = f"arguments stand under two keys: {args_key} and {key}"
@@ -417,7 +422,7 @@ def _refuse_strays(unit: _Unit, name_key: str, args_key: str, arguments: Value) 
     # Nothing is next to a name and one more member.
     if len(unit.value) <= 2 or not isinstance(arguments, dict):
         return
-    properties = _properties(unit.reading, unit.value[name_key])
+    properties = _properties(unit.context, unit.value[name_key])
     others = {name_key, "type", *_ID_KEYS, *NAME_KEYS, *ARGUMENT_KEYS}
     for member, value in unit.value.items():
         if member in properties and member not in others and arguments.get(member) != value:
@@ -439,7 +444,7 @@ def _no_arguments(unit: _Unit, key: str, name: str) -> dict[str, Value]:
         unit.step("read.empty-arguments", None, {})
         return {}
 
-    properties = _properties(unit.reading, name)
+    properties = _properties(unit.context, name)
     if any(member not in properties for member in rest):
         members = ", ".join(list(rest)[:5])
         raise Refusal("decode.ambiguous", f"no arguments, but other keys: {members}", 0)
@@ -448,8 +453,8 @@ def _no_arguments(unit: _Unit, key: str, name: str) -> dict[str, Value]:
     return rest
 
 
-def _properties(reading: Reading, name: str) -> Mapping[str, Any]:
-    tool = reading.tools.get(name)
+def _properties(context: DecodeContext, name: str) -> Mapping[str, Any]:
+    tool = context.tools.get(name)
     schema = tool.schema if tool else None
     return schema.get("properties", {}) if isinstance(schema, dict) else {}
 
@@ -462,7 +467,7 @@ def _double_encoded(unit: _Unit, text: str, base: str) -> Value:
         return {}
     try:
         # The string is closed, so the text is whole. But prose around it would be content.
-        values, edits = _values_of(text, unit.reading, (True, False, False), "no strict JSON")
+        values, edits = _values_of(text, unit.context, (True, False, False), "no strict JSON")
     except Refusal:
         return text
     if len(values) != 1 or not isinstance(values[0], dict):
@@ -485,32 +490,32 @@ def _nothing() -> Refusal:
     return Refusal("decode.empty", "there is nothing between opener and closer", 0)
 
 
-def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
+def read_body_values(body: str, context: DecodeContext) -> tuple[list[Value], list[Edit]]:
     """Return the JSON values of a body and the edits they took. Raises Refusal."""
     if not body or body.isspace():
         raise _nothing()
     # Without its closer a body may be cut off, so that nothing is added at its end.
-    closed = reading.closed
+    closed = context.closed
     message = "the body is no strict JSON, and repair is off"
-    return _values_of(body, reading, (closed, closed, closed), message)
+    return _values_of(body, context, (closed, closed, closed), message)
 
 
 def _values_of(
-    text: str, reading: Reading, ends: tuple[bool, bool, bool], message: str
+    text: str, context: DecodeContext, ends: tuple[bool, bool, bool], message: str
 ) -> tuple[list[Value], list[Edit]]:
     # ends: `closed`, `numbers_end` and `prose` of the repair
-    if reading.repair:
+    if context.repair:
         closed, numbers_end, prose = ends
         return read_damaged(
-            text, closed=closed, numbers_end=numbers_end, prose=prose, max_depth=reading.max_depth
+            text, closed=closed, numbers_end=numbers_end, prose=prose, max_depth=context.max_depth
         )
-    values = read_if_strict(text, reading.max_depth)
+    values = read_if_strict(text, context.max_depth)
     if values is None:
         raise Refusal("decode.json", message, 0)
     return values, []
 
 
-def json_calls(opener: str, closer: str, body: str, reading: Reading) -> tuple[Decoded, ...]:
+def json_calls(opener: str, closer: str, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
     """Return the calls of a body of JSON in place of another notation. Raises Refusal."""
-    calls = JsonCall(opener, closer).read(body, reading)
+    calls = JsonCall(opener, closer).read(body, context)
     return tuple(with_step(call, "read.json-body") for call in calls)

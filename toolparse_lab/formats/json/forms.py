@@ -14,7 +14,17 @@ from ...arguments.schema.view import view_of
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Step
 from ...core.values import Value, write_canonical
-from ..base import NEED_MORE, Answer, Codec, Decoded, Message, Opening, Reading, Tools, named_call
+from ..base import (
+    NEED_MORE,
+    Answer,
+    Codec,
+    DecodeContext,
+    Decoded,
+    Message,
+    Opening,
+    Tools,
+    named_call,
+)
 from .call import JsonCall, read_body_values
 from .judge import read_words, settle
 from .openers import JsonHeaders
@@ -36,35 +46,35 @@ class NamedJson(Codec):
 
     frame: Callable[[str, str], str]
 
-    def strict(self, body: str, reading: Reading) -> bool:
-        return not body.strip() or read_if_strict(body, reading.max_depth) is not None
+    def strict(self, body: str, context: DecodeContext) -> bool:
+        return not body.strip() or read_if_strict(body, context.max_depth) is not None
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # The header names the tool and the closer ends the call: nothing is left to be told.
-        opening = reading.opening
-        if reading.closed and not body.strip():
+        opening = context.opening
+        if context.closed and not body.strip():
             step = Step("read", "read.empty-arguments", "", None, None, {})
             return (named_call(opening, {}, lambda: {"": (0, len(body))}, (), (step,)),)
         repaired: tuple[list[Value], list[Edit]] | Refusal
         try:
-            repaired = values, edits = read_body_values(body, reading)
+            repaired = values, edits = read_body_values(body, context)
             if not edits:
-                return self._decode(body, values, edits, reading)
-            read_words(body, values, edits, reading)
+                return self._decode(body, values, edits, context)
+            read_words(body, values, edits, context)
         except Refusal as refusal:
-            if read_if_strict(body, reading.max_depth) is not None:
+            if read_if_strict(body, context.max_depth) is not None:
                 raise
             repaired = refusal
-        return settle(body, reading, repaired, partial(self._decode, body, reading=reading))
+        return settle(body, context, repaired, partial(self._decode, body, context=context))
 
     def _decode(
-        self, body: str, values: list[Value], edits: list[Edit], reading: Reading
+        self, body: str, values: list[Value], edits: list[Edit], context: DecodeContext
     ) -> tuple[Decoded, ...]:
         if len(values) != 1 or not isinstance(values[0], dict):
             raise Refusal("call.not-an-object", "the arguments are no single JSON object", 0)
         fixed = tuple(edits)
         places = BodySource(body, fixed, ONE_CALL).places_of(0, "", "")
-        opening = reading.opening
+        opening = context.opening
         return (named_call(opening, values[0], places, fixed, unescape=unescape_offsets),)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
@@ -81,11 +91,11 @@ class JsonList(JsonCall):
 
     between: str = ", "
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # an empty list between the delimiters says that there is nothing to call
         if self.opener and len(body) <= _LONGEST_EMPTY and _EMPTY.fullmatch(body):
             return Message((), ())
-        return JsonCall.read(self, body, reading)
+        return JsonCall.read(self, body, context)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         if not self.name_is_key:
@@ -127,9 +137,9 @@ class NamedOrObject(Codec):
     objects: JsonList
     writes_list: bool = False
 
-    def _reader(self, body: str, reading: Reading) -> Codec:
+    def _reader(self, body: str, context: DecodeContext) -> Codec:
         # A list is one of calls whatever its header says; so is an object with the same name.
-        name = reading.opening.name
+        name = context.opening.name
         if not name or body.lstrip()[:1] == "[":
             return self.objects
         return self.objects if _REPEATED.match(body) and name_first(body, name) else self.named
@@ -138,14 +148,14 @@ class NamedOrObject(Codec):
     def _writer(self) -> Codec:
         return cast(Codec, self.objects if self.writes_list else self.named)
 
-    def strict(self, body: str, reading: Reading) -> bool:
-        return self._reader(body, reading).strict(body, reading)
+    def strict(self, body: str, context: DecodeContext) -> bool:
+        return self._reader(body, context).strict(body, context)
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        return self._reader(body, reading).read(body, reading)
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
+        return self._reader(body, context).read(body, context)
 
-    def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        return self._reader(body, reading).leading(body, reading)
+    def leading(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
+        return self._reader(body, context).leading(body, context)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         return self._writer.write(name, arguments_json, tool)
@@ -183,17 +193,17 @@ class JsonOrCommand(JsonSection):
     Only a tool that has such a parameter, or of which nothing is known, takes it.
     """
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         text = body.strip()
         if text[:1] in ("", "{", "["):
             # By name: `super()` does not know a class that got slots.
-            return JsonSection.read(self, body, reading)
-        if not reading.closed:
+            return JsonSection.read(self, body, context)
+        if not context.closed:
             # More of the command may have come.
             message = "the text ends inside a command"
             raise Refusal("decode.truncated-value", message, len(body))
-        opening = reading.opening
-        tool = reading.tools.get(opening.name)
+        opening = context.opening
+        tool = context.tools.get(opening.name)
         if tool is not None and _PARAMETER not in view_of(tool.schema_json).properties:
             raise Refusal("decode.json", "neither JSON nor a command that the tool takes", 0)
 
@@ -207,5 +217,5 @@ class JsonOrCommand(JsonSection):
         )
         return (call,)
 
-    def strict(self, body: str, reading: Reading) -> bool:
-        return body.lstrip()[:1] not in ("{", "[") or JsonSection.strict(self, body, reading)
+    def strict(self, body: str, context: DecodeContext) -> bool:
+        return body.lstrip()[:1] not in ("{", "[") or JsonSection.strict(self, body, context)

@@ -17,9 +17,9 @@ from ...arguments.schema.coerce import coerce
 from ...arguments.schema.validate import fits, validate
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span
-from ...core.types.call import Reading as Candidate
+from ...core.types.call import Reading
 from ...core.values import Value, write_canonical
-from ..base import Decoded, Reading
+from ..base import DecodeContext, Decoded
 
 # How it works. The fast repair has one reading of most texts. It counts as it is where each of its
 # edits can mean one thing only (a trailing comma, another language's quotes) and the schema takes
@@ -77,7 +77,7 @@ class _Proposal:
 
 def settle(
     body: str,
-    reading: Reading,
+    context: DecodeContext,
     repaired: tuple[list[Value], list[Edit]] | Refusal,
     decode: Decode,
 ) -> tuple[Decoded, ...]:
@@ -93,13 +93,13 @@ def settle(
         refusal = repaired
     else:
         try:
-            escaped = _escaped_quote(body, reading, repaired[1], decode)
+            escaped = _escaped_quote(body, context, repaired[1], decode)
             if escaped:
                 return escaped
             calls = decode(*repaired)
-            if _is_plain(repaired[1]) and _fits_plainly(calls, reading):
+            if _is_plain(repaired[1]) and _fits_plainly(calls, context):
                 return calls
-            first = _proposal(calls, repaired[1], _price(repaired[1]), reading)
+            first = _proposal(calls, repaired[1], _price(repaired[1]), context)
         except _Ambiguous:
             raise
         except Refusal as reason:
@@ -112,20 +112,22 @@ def settle(
         refusal = Refusal("decode.ambiguous", message, 0)
 
     guesses = first is not None and _guesses(first.edits)
-    if not _may_search(body, reading, first, refusal):
+    if not _may_search(body, context, first, refusal):
         # No closer says that the body ends there, or a member is none of the tool's parameters.
-        if first is None or (guesses and (first.stray or not reading.closed)):
-            refusal.readings = refusal.readings or _either(body, refusal, reading, decode)
+        if first is None or (guesses and (first.stray or not context.closed)):
+            refusal.readings = refusal.readings or _either(body, refusal, context, decode)
             raise refusal
         return first.calls
-    calls = _choose(_proposals(body, reading, decode, first), first, refusal)
+    calls = _choose(_proposals(body, context, decode, first), first, refusal)
     # Where no closer says that the body ends here, a guess at quotes has to be the nearest reading.
-    if guesses and not reading.closed and first is not None and calls is first.calls:
+    if guesses and not context.closed and first is not None and calls is first.calls:
         raise refusal
     return calls
 
 
-def _either(body: str, refusal: Refusal, reading: Reading, decode: Decode) -> tuple[Candidate, ...]:
+def _either(
+    body: str, refusal: Refusal, context: DecodeContext, decode: Decode
+) -> tuple[Reading, ...]:
     # A key with two values is never decided, but both calls are shown.
     proposals = []
     for edits in refusal.alternatives:
@@ -133,15 +135,17 @@ def _either(body: str, refusal: Refusal, reading: Reading, decode: Decode) -> tu
             calls = decode(read_sequence(apply_edits(body, edits)), list(edits))
         except (Refusal, ValueError):
             return ()
-        proposals.append(_proposal(calls, edits, _price(edits), reading))
+        proposals.append(_proposal(calls, edits, _price(edits), context))
     return tuple(_shown(proposals))
 
 
-def _may_search(body: str, reading: Reading, first: _Proposal | None, refusal: Refusal) -> bool:
+def _may_search(
+    body: str, context: DecodeContext, first: _Proposal | None, refusal: Refusal
+) -> bool:
     # JSON that is whole but for a key with two values says two things. What a moved bracket would
     # make of it is an invention, however near it is.
     double = refusal.code == "decode.duplicate-key" and _is_plain(refusal.edits)
-    if not reading.repair or double or refusal.code in _FINAL:
+    if not context.repair or double or refusal.code in _FINAL:
         return False
     # A quote too many hides the end from the scanner of a format that needs no closer.
     ends_itself = (
@@ -149,7 +153,7 @@ def _may_search(body: str, reading: Reading, first: _Proposal | None, refusal: R
         and body.rstrip()[-1:] in ("}", "]")
         and all(edit.rule != "rjson.missing-bracket" for edit in first.edits)
     )
-    return (reading.closed or ends_itself) and not _holds_delimiter(body, reading)
+    return (context.closed or ends_itself) and not _holds_delimiter(body, context)
 
 
 def _guesses(edits: Sequence[Edit]) -> bool:
@@ -162,10 +166,10 @@ class _Ambiguous(Refusal):
 
 
 def _escaped_quote(
-    body: str, reading: Reading, edits: Sequence[Edit], decode: Decode
+    body: str, context: DecodeContext, edits: Sequence[Edit], decode: Decode
 ) -> tuple[Decoded, ...]:
     # Raises Refusal if it may be one, and the repair's literal reading may be right as well.
-    if not reading.repair or not reading.closed:
+    if not context.repair or not context.closed:
         return ()
     readings = escape_readings(body, edits)
     proposals: list[_Proposal] = []
@@ -174,7 +178,7 @@ def _escaped_quote(
             calls = decode(near.values, [near.edit])
         except Refusal:
             continue
-        proposals.append(_proposal(calls, [near.edit], _ESCAPE_COST, reading))
+        proposals.append(_proposal(calls, [near.edit], _ESCAPE_COST, context))
     candidates = [proposal for proposal in proposals if proposal.fits is not False]
     if not candidates:
         return ()
@@ -186,12 +190,12 @@ def _escaped_quote(
     raise refusal
 
 
-def _holds_delimiter(body: str, reading: Reading) -> bool:
+def _holds_delimiter(body: str, context: DecodeContext) -> bool:
     # It is in a string then, or a closer was lost. Where the strings of a damaged body end is
     # no longer plain, and their quotations must not become a call.
-    if reading.envelope is None:
+    if context.envelope is None:
         return False
-    marks = (*reading.envelope.closers, *reading.envelope.heads(reading.tools))
+    marks = (*context.envelope.closers, *context.envelope.heads(context.tools))
     # A bracket that any JSON begins with is no sign of another call, nor is a fence around it.
     fence = _fence_edits(body) if "```" in body else []
     inside = body[fence[0].span.end : fence[1].span.start] if fence else body
@@ -202,9 +206,9 @@ def _is_plain(edits: Sequence[Edit]) -> bool:
     return all(edit.rule in _PLAIN for edit in edits)
 
 
-def _fits_plainly(calls: tuple[Decoded, ...], reading: Reading) -> bool:
+def _fits_plainly(calls: tuple[Decoded, ...], context: DecodeContext) -> bool:
     for call in calls:
-        tool = reading.tools.get(call.name)
+        tool = context.tools.get(call.name)
         if tool is None or not call.readable or not isinstance(call.arguments, dict):
             return False
         if not fits(call.arguments, tool.schema_json, "safe"):
@@ -215,7 +219,7 @@ def _fits_plainly(calls: tuple[Decoded, ...], reading: Reading) -> bool:
 
 
 def _proposals(
-    body: str, reading: Reading, decode: Decode, first: _Proposal | None
+    body: str, context: DecodeContext, decode: Decode, first: _Proposal | None
 ) -> list[_Proposal]:
     # The cheapest first, the repair's own among them. The search goes further only where
     # nothing within one sign is right.
@@ -223,23 +227,23 @@ def _proposals(
     # Edits put in signs, and no letters: a call of an unknown tool stays one, however far the
     # search goes, and is never executed.
     is_known = (
-        not reading.tools
-        or reading.opening.name
-        or any(name in body or name.replace(".", "_") in body for name in reading.tools)
+        not context.tools
+        or context.opening.name
+        or any(name in body or name.replace(".", "_") in body for name in context.tools)
     )
     costs = _COSTS if is_known else _COSTS[:1]
     fence = _fence_edits(body)
     start, stop = (fence[0].span.end, fence[1].span.start) if fence else (0, len(body))
     for max_cost in costs:
         proposals = {first.key: first} if first is not None else {}
-        for near in nearest_readings(body[start:stop], max_cost, reading.max_depth):
+        for near in nearest_readings(body[start:stop], max_cost, context.max_depth):
             edits = [*fence[:1], *(replace(e, span=e.span.shift(start)) for e in near.edits)]
             edits += fence[1:]
             try:
                 calls = decode(near.values, edits)
             except Refusal:
                 continue
-            proposal = _proposal(calls, edits, near.cost + _price(fence), reading)
+            proposal = _proposal(calls, edits, near.cost + _price(fence), context)
             rival = proposals.get(proposal.key)
             if rival is None or proposal.cost < rival.cost:
                 proposals[proposal.key] = proposal
@@ -281,14 +285,14 @@ def _choose(
     raise refusal
 
 
-def _shown(proposals: Iterable[_Proposal]) -> list[Candidate]:
+def _shown(proposals: Iterable[_Proposal]) -> list[Reading]:
     # Of a body of several calls a person sees the first one.
-    readings: list[Candidate] = []
+    readings: list[Reading] = []
     for proposal in proposals:
         call = proposal.calls[0]
         if isinstance(call.arguments, dict) and len(readings) < _MOST_SHOWN:
             text = write_canonical(call.arguments)
-            readings.append(Candidate(call.name, text, proposal.edits, proposal.cost, proposal.why))
+            readings.append(Reading(call.name, text, proposal.edits, proposal.cost, proposal.why))
     return readings
 
 
@@ -306,7 +310,7 @@ def _price(edits: Sequence[Edit]) -> int:
 
 
 def _proposal(
-    calls: tuple[Decoded, ...], edits: Sequence[Edit], cost: int, reading: Reading
+    calls: tuple[Decoded, ...], edits: Sequence[Edit], cost: int, context: DecodeContext
 ) -> _Proposal:
     all_fit: bool | None = bool(calls)
     stray = swallows_any = False
@@ -314,14 +318,14 @@ def _proposal(
     meanings: list[Value] = []
     for call in calls:
         value: Value = call.arguments
-        tool = reading.tools.get(call.name)
+        tool = context.tools.get(call.name)
         fits_one: bool | None = False
         if not call.readable or not isinstance(value, dict):
             value, why = None, "there is no call in it"
         elif tool is None:
             cost += loose_signs(value)
             why = f"{call.name!r} is no tool"
-            if not reading.tools:
+            if not context.tools:
                 fits_one, why = None, "no schema says what is right"
         else:
             is_swallowed = swallows(value, tool)
@@ -426,7 +430,7 @@ def read_words(
     body: str,
     values: list[Value],
     edits: list[Edit],
-    reading: Reading,
+    context: DecodeContext,
     keys: tuple[str, str] = ("", ""),
     whole_name: str = "",
 ) -> tuple[list[Value], list[Edit]]:
@@ -441,18 +445,18 @@ def read_words(
     # A sign by itself is damage of the brackets around it.
     words = [e for e in prose if e is not behind and any(map(str.isalnum, e.span.of(body)))]
     if not words:
-        _refuse_comment(body, edits, reading, whole_name)
+        _refuse_comment(body, edits, context, whole_name)
         return values, edits
     match = None
     if len(words) == 1 and keys[0] and _is_first(words[0], body):
         match = _NAME.fullmatch(words[0].span.of(body))
     if match is not None:
         name = match["name"]
-        is_label = name in _LABELS and name not in reading.tools
+        is_label = name in _LABELS and name not in context.tools
         # It only labels the whole call after it, or says its name beforehand.
         if whole_name and not match["sign"] and (name == whole_name or is_label):
             return values, edits
-        is_tool = name in reading.tools or not reading.tools
+        is_tool = name in context.tools or not context.tools
         if is_tool and len(values) == 1 and isinstance(values[0], dict):
             named = _named(body, edits, words[0], behind, match, keys)
             if named is not None:
@@ -464,12 +468,14 @@ def read_words(
     raise Refusal("decode.words", message, words[0].span.start)
 
 
-def _refuse_comment(body: str, edits: Sequence[Edit], reading: Reading, whole_name: str) -> None:
+def _refuse_comment(
+    body: str, edits: Sequence[Edit], context: DecodeContext, whole_name: str
+) -> None:
     for edit in edits:
         if edit.rule != "rjson.comment" or not _is_first(edit, body):
             continue
         words = re.findall(r"[\w./@+-]+", edit.span.of(body))
-        if any(word in reading.tools and word != whole_name for word in words):
+        if any(word in context.tools and word != whole_name for word in words):
             message = "a comment in front of this JSON names another tool"
             raise Refusal("decode.words", message, edit.span.start)
 

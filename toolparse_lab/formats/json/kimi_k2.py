@@ -12,10 +12,10 @@ from ...core.types import Span, Step
 from ..base import (
     NEED_MORE,
     Answer,
+    DecodeContext,
     Decoded,
     Opening,
     Protocol,
-    Reading,
     Signs,
     Tools,
     make_opening,
@@ -164,28 +164,28 @@ def _without_token(text: str, start: int, pos: int, tools: Tools) -> Opening | N
 class KimiJson(NamedJson):
     """Codec of such calls. Where an id names no tool, as `call_1` does, the body may."""
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # The body may name the tool where its id does not, or no parameter of it is a name.
         # Another tool's arguments may have a name, which is none of a tool.
-        tool = reading.tools.get(reading.opening.name)
+        tool = context.tools.get(context.opening.name)
         if tool is None:
-            may_name = _PLAIN_ID.match(reading.opening.wire_id or "") is not None
+            may_name = _PLAIN_ID.match(context.opening.wire_id or "") is not None
         else:
             properties = view_of(tool.schema_json).properties
             may_name = bool(properties) and "name" not in properties
         if may_name and _NAME_FIRST.match(body):
             with suppress(Refusal):
-                named = self._named(body, reading)
+                named = self._named(body, context)
                 if named:
                     return named
-        return super(KimiJson, self).read(body, reading)
+        return super(KimiJson, self).read(body, context)
 
-    def _named(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        opening = reading.opening
-        calls = JsonCall(_BEGIN, _END).read(body, replace(reading, opening=Opening(opening.end)))
+    def _named(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
+        opening = context.opening
+        calls = JsonCall(_BEGIN, _END).read(body, replace(context, opening=Opening(opening.end)))
         named: list[Decoded] = []
         for call in calls:
-            is_tool = call.name in reading.tools
+            is_tool = call.name in context.tools
             fits = is_tool and opening.name in (call.name, opening.wire_id, "")
             # An object with nothing but a name may be the arguments of any tool.
             if not call.readable or not call.arguments or not fits:

@@ -20,19 +20,19 @@ from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.strict_form import plain_arguments, strict_arguments
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
-from ...core.types.call import Reading as Candidate
+from ...core.types.call import Reading
 from ...core.values import Value, escape_token, read_strict, write_canonical
 from ..base import (
     NEED_MORE,
     Answer,
     Codec,
+    DecodeContext,
     Decoded,
     Envelope,
     Message,
     Opening,
     Piece,
     Protocol,
-    Reading,
     Tools,
 )
 from ..results import JsonResult
@@ -204,38 +204,38 @@ class MessageCalls(Codec):
     # text; its edits may be between the calls, so it is one piece. One that the text ends in is
     # completed with the few endings that a message can have, to read the calls before the last.
 
-    def strict(self, body: str, reading: Reading) -> bool:
-        values = read_if_strict(body, reading.max_depth)
+    def strict(self, body: str, context: DecodeContext) -> bool:
+        values = read_if_strict(body, context.max_depth)
         if values is None or len(values) != 1:
             return False
         # Arguments that are not text, or an empty one, are none that could be damaged.
         texts = map(arguments_of, calls_in(values[0]).values())
         return all(
-            bool(read_if_strict(text, reading.max_depth))
+            bool(read_if_strict(text, context.max_depth))
             for text in texts
             if isinstance(text, str) and text.strip()
         )
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # A whole message without a call is still a `Message`: its texts are the answer. JSON that
         # is not a message at all is refused, so that it stays the text it was.
-        if not reading.closed:
-            return _cut_message(body, reading)
+        if not context.closed:
+            return _cut_message(body, context)
 
         # A provider's own message is strict JSON; this is the way of nearly all.
-        values = read_if_strict(body, reading.max_depth)
-        if values is None and not reading.repair:
+        values = read_if_strict(body, context.max_depth)
+        if values is None and not context.repair:
             raise Refusal("decode.json", "the message is no strict JSON, and repair is off", 0)
         if values is None or len(values) != 1:
             # The calls of a damaged message are one segment, since edits may be between them. It
             # may be beyond repair and still plainly have calls: they are reported then.
             try:
-                values, edits = read_body_values(body, reading)
+                values, edits = read_body_values(body, context)
                 calls = calls_in(values[0]) if len(values) == 1 else {}
                 if not calls:
                     raise Refusal("call.not-an-object", "this JSON is no message with calls", 0)
                 source = BodySource(body, tuple(edits), [(0, path) for path in calls])
-                return tuple(_read_call(calls[path], path, source, reading) for path in calls)
+                return tuple(_read_call(calls[path], path, source, context) for path in calls)
             except Refusal as refusal:
                 if not _CALLED.search(body):
                     raise
@@ -244,7 +244,7 @@ class MessageCalls(Codec):
         calls = calls_in(values[0])
         if not calls and not is_message(values[0]):
             raise Refusal("call.not-an-object", "this JSON is no message with calls", 0)
-        return _message(values[0], calls, body, reading)
+        return _message(values[0], calls, body, context)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         members = f'"name":{write_canonical(name)},"arguments":{write_canonical(arguments_json)}'
@@ -264,7 +264,7 @@ _OPEN, _ID, _CLOSE = '{"content":null,"tool_calls":[', '{"id":', "]}"
 # A message and its calls
 
 
-def _message(value: Value, calls: dict[str, Value], body: str, reading: Reading) -> Message:
+def _message(value: Value, calls: dict[str, Value], body: str, context: DecodeContext) -> Message:
     # Each call and each text is a segment of its own. The text between them is markup.
     source = BodySource(body, (), [(0, path) for path in calls])
     whole = Span(0, len(body))
@@ -272,10 +272,10 @@ def _message(value: Value, calls: dict[str, Value], body: str, reading: Reading)
     if "" not in calls:  # a call alone has no text next to it
         spans = ((kind, source.span_of(0, path)) for path, kind in texts_in(value).items())
         pieces += [Piece(kind, span) for kind, span in spans if span]
-    return Message([_read_call(calls[path], path, source, reading) for path in calls], pieces)
+    return Message([_read_call(calls[path], path, source, context) for path in calls], pieces)
 
 
-def _read_call(call: Value, path: str, source: BodySource, reading: Reading) -> Decoded:
+def _read_call(call: Value, path: str, source: BodySource, context: DecodeContext) -> Decoded:
     place = source.span_of(0, path) or Span(0, 0)
     edits = source.edits_of(0, path)
     inner, below = inner_of(call)
@@ -286,7 +286,7 @@ def _read_call(call: Value, path: str, source: BodySource, reading: Reading) -> 
 
     wire_id = call.get("id")
     name_span = source.span_of(0, f"{path}{below}/name")
-    if edits and not reading.tools:
+    if edits and not context.tools:
         refuse_bare_name(edits, name_span)
     decoded = Decoded(
         name,
@@ -296,12 +296,12 @@ def _read_call(call: Value, path: str, source: BodySource, reading: Reading) -> 
         unescape=unescape_offsets,
         wire_id=wire_id if isinstance(wire_id, str) and wire_id else None,
     )
-    _read_arguments(decoded, inner, path + below, source, reading)
+    _read_arguments(decoded, inner, path + below, source, context)
     return decoded
 
 
 def _read_arguments(
-    decoded: Decoded, inner: dict[str, Value], path: str, source: BodySource, reading: Reading
+    decoded: Decoded, inner: dict[str, Value], path: str, source: BodySource, context: DecodeContext
 ) -> None:
     # path: of `inner`, the object that contains them
     key = arguments_key(inner)
@@ -309,7 +309,7 @@ def _read_arguments(
     arguments = inner[key] if key else None
     message = doubt_about(inner)
     if not message:
-        definition = definition_of(arguments, decoded.name, reading)
+        definition = definition_of(arguments, decoded.name, context)
         if definition is not None:
             _refuse(decoded, definition, source.span_of(0, base))
             return
@@ -333,7 +333,7 @@ def _read_arguments(
         decoded.places = source.places_of(0, base, "")
         decoded.steps = (Step("read", "read.plain-arguments", "", None, arguments, text),)
     elif isinstance(arguments, str):
-        _read_text(decoded, arguments, base, source, reading)
+        _read_text(decoded, arguments, base, source, context)
     else:
         refusal = Refusal("call.not-an-object", "the arguments are no JSON object", 0)
         _refuse(decoded, refusal, source.span_of(0, base))
@@ -345,11 +345,11 @@ def _may_be_arguments(name: str, value: Value) -> bool:
 
 
 def _read_text(
-    decoded: Decoded, text: str, base: str, source: BodySource, reading: Reading
+    decoded: Decoded, text: str, base: str, source: BodySource, context: DecodeContext
 ) -> None:
     # Its edits are placed in the body, and so is the fault with it.
     try:
-        value, edits = _object_of(decoded.name, text, reading)
+        value, edits = _object_of(decoded.name, text, context)
         placed: list[Edit] | None = source.nested_edits(0, base, text, edits) if edits else []
         if placed is None:
             message = "the arguments are damaged JSON inside a damaged string"
@@ -380,13 +380,13 @@ def _place_in_text(refusal: Refusal, text: str, base: str, source: BodySource) -
     return Span(min(at, place.end), min(at + 1, place.end))
 
 
-def _object_of(name: str, text: str, reading: Reading) -> tuple[dict[str, Value], list[Edit]]:
+def _object_of(name: str, text: str, context: DecodeContext) -> tuple[dict[str, Value], list[Edit]]:
     # No bracket is added: the text may have ended early with the answer, and a stream may have lost
     # its end in any call.
-    strict = read_if_strict(text, reading.max_depth)
+    strict = read_if_strict(text, context.max_depth)
     if strict is not None:
         return _only_object(strict), []
-    if not reading.repair:
+    if not context.repair:
         raise Refusal("decode.json", "the arguments are no strict JSON, and repair is off", 0)
 
     def decode(values: list[Value], edits: list[Edit]) -> tuple[Decoded, ...]:
@@ -396,12 +396,12 @@ def _object_of(name: str, text: str, reading: Reading) -> tuple[dict[str, Value]
     try:
         # A number at the end of a text that was cut off may go on, so it ends nothing.
         repaired = read_damaged(
-            text, closed=False, numbers_end=False, prose=False, max_depth=reading.max_depth
+            text, closed=False, numbers_end=False, prose=False, max_depth=context.max_depth
         )
     except Refusal as refusal:
         repaired = refusal
     closed = text.rstrip().endswith("}")
-    (call,) = settle(text, replace(reading, closed=closed), repaired, decode)
+    (call,) = settle(text, replace(context, closed=closed), repaired, decode)
     return _only_object([call.arguments]), list(call.edits)
 
 
@@ -411,7 +411,7 @@ def _only_object(values: list[Value]) -> dict[str, Value]:
         refusal = Refusal("decode.ambiguous", f"the arguments are {len(values)} JSON values", 0)
         objects = dict.fromkeys([write_canonical(v) for v in values if isinstance(v, dict)])
         refusal.readings = tuple(
-            Candidate("", text, (), 0, f"object {number} of {len(objects)}")
+            Reading("", text, (), 0, f"object {number} of {len(objects)}")
             for number, text in enumerate(islice(objects, _MOST_READINGS), 1)
         )
         raise refusal
@@ -443,18 +443,18 @@ def _refuse(decoded: Decoded, refusal: Refusal, place: Span | None) -> None:
 _ENDS = ('"}}]}', "}}]}", "}]}", "]}")
 
 
-def _cut_message(body: str, reading: Reading) -> Message:
+def _cut_message(body: str, context: DecodeContext) -> Message:
     # The calls before the last are read as they are; the last is truncated unless it is whole. Four
     # endings are tried at most, so this is linear.
     refusal = Refusal("decode.truncated-value", "the text ends inside the message", len(body))
     if not _CALLED.search(body):
         raise refusal
     for end in _ENDS:
-        values = read_if_strict(body + end, reading.max_depth)
+        values = read_if_strict(body + end, context.max_depth)
         calls = calls_in(values[0]) if values and len(values) == 1 else {}
         if not values or not calls:
             continue
-        message = _message(values[0], calls, body + end, reading)
+        message = _message(values[0], calls, body + end, context)
         if end != "]}":  # the last call itself is not closed
             last = message[-1]
             last.edits = last.steps = ()
@@ -496,14 +496,14 @@ OPENAI_JSON = Protocol(
 class StrictCalls(MessageCalls):
     """Codec: the calls of a message, without the nulls that only the strict form asked for."""
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # Not `super()`: a dataclass with slots is another class than the one its methods close over
-        message = MessageCalls.read(self, body, reading)
+        message = MessageCalls.read(self, body, context)
         calls: list[Decoded] = []
         for call in message:
             # A provider writes underscores for the dots of a tool's name. Of two such tools nobody
             # knows which one was meant.
-            tools = reading.tools
+            tools = context.tools
             names = [name for name in tools if call.name in (name, name.replace(".", "_"))]
             if call.readable and len(names) == 1:
                 schema = tools[names[0]].schema_json

@@ -14,7 +14,7 @@ from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span, Step
 from ...core.types.spans import make_edit
 from ...core.values import Value, escape_token
-from ..base import Decoded, Reading, Tools, unread
+from ..base import DecodeContext, Decoded, Tools, unread
 from ..disambiguation import Calls, Disambiguation, call_is_doubtful, is_plain_object, near_edits
 from .form import Form
 from .slots import SlotForm
@@ -140,8 +140,8 @@ _BEFORE_VALUE = 64  # characters before a value's own tag that may be a slip
 class TagDisambiguation(Disambiguation):
     """One body of parameter tags."""
 
-    def __init__(self, form: Form, body: str, reading: Reading) -> None:
-        super().__init__(body, reading)
+    def __init__(self, form: Form, body: str, context: DecodeContext) -> None:
+        super().__init__(body, context)
         self._form = form
 
     def read_strictly(self, text: str) -> Calls | None:
@@ -152,14 +152,14 @@ class TagDisambiguation(Disambiguation):
         form = self._form
         tags = [form.parameter_closer, form.function_closer]
         names: dict[str, None] = {}
-        for name, tool in self.reading.tools.items():
+        for name, tool in self.context.tools.items():
             tags.append(form.function_tag(name))
             names.update(dict.fromkeys(view_of(tool.schema_json).properties))
         return [*tags, *(form.parameter_tag(name) for name in names)]
 
     def may_search(self) -> bool:
         # The missing part of a body that ended early is more than a character.
-        return self.reading.closed
+        return self.context.closed
 
     def is_doubtful(self, call: Decoded) -> bool:
         if not call.readable:
@@ -184,9 +184,9 @@ class TagDisambiguation(Disambiguation):
     def in_another_way(self) -> Calls | None:
         # Only tags around parameters' names are damaged.
         form = self._form
-        if not isinstance(form, SlotForm) or not form.value_has_tag or not self.reading.closed:
+        if not isinstance(form, SlotForm) or not form.value_has_tag or not self.context.closed:
             return None
-        edits = key_edits(form, self.body, self.reading.tools)
+        edits = key_edits(form, self.body, self.context.tools)
         calls = self.fitting(apply_edits(self.body, edits)) if edits else None
         return self.in_raw(calls, edits) if calls and edits else None
 

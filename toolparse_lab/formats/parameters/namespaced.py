@@ -15,11 +15,11 @@ from ...core.values import Value, escape_token, read_strict, write_canonical
 from ..base import (
     Answer,
     Codec,
+    DecodeContext,
     Decoded,
     Envelope,
     Opening,
     Protocol,
-    Reading,
     Signs,
     Tools,
     make_opening,
@@ -168,7 +168,7 @@ def _check_closers(value: dict[str, Value], at: int) -> None:
 class MarkedCalls(Codec):
     """Codec of such blocks: calls with elements named after their parameters."""
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         edits = [
             Edit(Span(*match.span("mark")), "", "")
             if match["mark"]
@@ -180,10 +180,10 @@ class MarkedCalls(Codec):
         pos = 0
         while (head := _INVOKE.match(text, pos)) is not None:
             try:
-                call, pos = self._call(text, head, reading, back)
+                call, pos = self._call(text, head, context, back)
             except Refusal as refusal:
                 # Those before the one that the text ends in are whole.
-                if not calls or reading.closed:
+                if not calls or context.closed:
                     raise
                 place = Span(refusal.position, min(refusal.position + 1, len(body)))
                 whole = Span(back.raw_span(*head.span())[0], len(body))
@@ -196,7 +196,7 @@ class MarkedCalls(Codec):
         return tuple(calls)
 
     def _call(
-        self, text: str, head: re.Match[str], reading: Reading, back: EditMap
+        self, text: str, head: re.Match[str], context: DecodeContext, back: EditMap
     ) -> tuple[Decoded, int]:
         # A closer that is missing belongs before the next call, if the elements before it
         # close themselves: else that call may be part of a value.
@@ -204,15 +204,15 @@ class MarkedCalls(Codec):
         limit = after.start() if after is not None else len(text)
         end = _INVOKE_END.search(text, head.end(), limit)
         if end is not None:
-            return self._decoded(text, head, end.start(), reading, back), end.end()
+            return self._decoded(text, head, end.start(), context, back), end.end()
         # The closer of a call without a block is that of the body.
-        if after is None and reading.opening.end == 0 and reading.closed:
-            return self._decoded(text, head, limit, reading, back), limit
-        if after is None or not reading.closed or not reading.repair:
+        if after is None and context.opening.end == 0 and context.closed:
+            return self._decoded(text, head, limit, context, back), limit
+        if after is None or not context.closed or not context.repair:
             raise _no_closer(head, after, back)
 
         stop = head.end() + len(text[head.end() : limit].rstrip())
-        call = self._decoded(text, head, stop, reading, back)
+        call = self._decoded(text, head, stop, context, back)
         if call.edits:
             raise _no_closer(head, after, back)
         at = back.raw_span(stop, stop)[0]
@@ -220,16 +220,16 @@ class MarkedCalls(Codec):
         return replace(call, edits=(edit,)), stop
 
     def _decoded(
-        self, text: str, head: re.Match[str], stop: int, reading: Reading, back: EditMap
+        self, text: str, head: re.Match[str], stop: int, context: DecodeContext, back: EditMap
     ) -> Decoded:
-        tool = reading.tools.get(head["name"])
+        tool = context.tools.get(head["name"])
         view: View = view_of(tool.schema_json if tool is not None else "{}")
         inner = text[head.end() : stop]
         start = head.end()
         if _LEFT_MARK in inner:
             at = back.raw_span(start + inner.find(_LEFT_MARK), stop)[0]
             raise Refusal("decode.tags", "a mark is not before a tag", at)
-        reader = ElementReader(inner, view, repair=reading.repair, closed=True)
+        reader = ElementReader(inner, view, repair=context.repair, closed=True)
         value = reader.read()
         # Few calls have any, and they cost a walk over all values.
         lists = ItemLists(value, view) if "<item" in inner else None

@@ -14,7 +14,7 @@ from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.view import View, view_of
 from ...core.types import Edit, Span, Step
 from ...core.values import Value, escape_token
-from ..base import Decoded, Reading, unread
+from ..base import DecodeContext, Decoded, unread
 from ..json.call import in_order
 from ..json.source import ONE_CALL, BodySource
 from ..json.source import unescape_offsets as json_offsets
@@ -111,7 +111,7 @@ class FunctionReader:
         self,
         form: Form,
         body: str,
-        reading: Reading,
+        context: DecodeContext,
         scan: ParameterScan,
         start: int,
         stop: int,
@@ -120,14 +120,14 @@ class FunctionReader:
     ) -> None:
         self._form = form
         self._body = body
-        self._reading = reading
+        self._context = context
         # Values in which tags were taken for content: if such a value lacks its closer, it may have
         # ended at one of those tags.
         self._quoting = scan.quoting
         self._marks: Sequence[Mark] = scan.marks[start:stop]
         self._index = start
         # The text may end inside the last function of a block without its closer.
-        self._cut = last and not reading.closed
+        self._cut = last and not context.closed
         self._end = len(body) if last else scan.marks[stop].start
         self._head = self._marks[0]
         self._pos = self._head.end
@@ -135,7 +135,7 @@ class FunctionReader:
         self._values: dict[str, list[_Text]] = {}
         self._flags: dict[str, str] = {}  # parameter -> the type that its tag says
         self._steps: list[Step] = []
-        tool = reading.tools.get(self._head.name)
+        tool = context.tools.get(self._head.name)
         self._view: View | None = view_of(tool.schema_json) if tool else None
 
     @property
@@ -226,7 +226,7 @@ class FunctionReader:
         # Most tags are in the format's own spelling: strict bodies come here without any edit.
         if self._body[start:end] == text:
             return
-        if not self._reading.repair:
+        if not self._context.repair:
             excerpt = self._body[start:end][:40]
             raise Refusal("decode.tags", f"not as the format writes it: {excerpt!r}", start)
 
@@ -242,7 +242,7 @@ class FunctionReader:
         self._fix(mark.start, mark.end, own, mark.rule)
 
     def _respell_closer(self, mark: Mark, own: str) -> None:
-        if mark.doubtful and not self._reading.closed:
+        if mark.doubtful and not self._context.closed:
             message = f"the text ends inside {self._head.name!r}"
             raise Refusal("decode.truncated-value", message, mark.start)
         if mark.start == mark.end:  # after a tag that closes itself
@@ -269,7 +269,7 @@ class FunctionReader:
         between = "functions" if closed else "parameters"
         message = f"neither a tag nor white space between the {between}: {text.strip()[:40]!r}"
         # At the end of a text that was cut off it may be the beginning of a tag.
-        cut = not self._reading.closed and end == len(self._body)
+        cut = not self._context.closed and end == len(self._body)
         raise Refusal("decode.truncated-value" if cut else "decode.tags", message, at)
 
     # What lacks its closer
@@ -440,7 +440,7 @@ class FunctionReader:
         return texts
 
     def _typed(self, name: str, text: str) -> Value:
-        return typed_value(text, self._flags.get(name, ""), self._reading.max_depth)
+        return typed_value(text, self._flags.get(name, ""), self._context.max_depth)
 
     # Other things in place of parameters
 
@@ -453,7 +453,7 @@ class FunctionReader:
         start, end = self._head.end, self._marks[1].start
         if self._body[start:end].lstrip()[:1] != "<":
             return None
-        repair = self._reading.repair
+        repair = self._context.repair
         reader = ElementReader(self._body[start:end], view, repair=repair, closed=True)
         value = reader.read()
         if not value or any(name not in view.properties for name in value):
@@ -486,11 +486,11 @@ class FunctionReader:
 
     def _json(self, mark: Mark) -> Decoded:
         text = self._body[mark.start : mark.end]
-        depth = self._reading.max_depth
+        depth = self._context.max_depth
         json_edits: list[Edit] = []
-        if self._reading.repair:
+        if self._context.repair:
             # What ends before the body does was ended by something.
-            closed = self._reading.closed or mark.end < len(self._body)
+            closed = self._context.closed or mark.end < len(self._body)
             values, json_edits = read_damaged(
                 text, closed=closed, numbers_end=closed, prose=False, max_depth=depth
             )

@@ -17,13 +17,13 @@ from ..base import (
     NEED_MORE,
     Answer,
     Codec,
+    DecodeContext,
     Decoded,
     Envelope,
     Fit,
     Opening,
     PlainCall,
     Protocol,
-    Reading,
     Signs,
     Tools,
 )
@@ -380,27 +380,27 @@ class ParameterCall(Codec):
             return None
         return PlainCall(name, name_start, texts, closer, end, strict.trim)
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         if not body:
             raise _no_function(body)  # a model that repeats an opener leaves thousands of these
         calls = read_functions(self.form, body)
         # Nearly every body ends here.
-        if calls and hold_no_tag(calls, reading.tools):
+        if calls and hold_no_tag(calls, context.tools):
             return calls
-        bodies = TagDisambiguation(self.form, body, reading)
+        bodies = TagDisambiguation(self.form, body, context)
         if not calls or any(map(bodies.is_doubtful, calls)):
-            calls = bodies.settle(lambda: self._damaged(body, reading))
+            calls = bodies.settle(lambda: self._damaged(body, context))
         return tuple(say_tags_in_values(self.form, body, call) for call in calls)
 
-    def _damaged(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def _damaged(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         if body.lstrip()[:1] in ("{", "["):
-            return json_calls(self.form.opener, self.form.closer, body, reading)
+            return json_calls(self.form.opener, self.form.closer, body, context)
 
-        functions = self._functions(body, reading)
+        functions = self._functions(body, context)
         if not functions:
             # Words before JSON are a damage that its own reader knows.
-            if "{" in body and reading.repair:
-                return json_calls(self.form.opener, self.form.closer, body, reading)
+            if "{" in body and context.repair:
+                return json_calls(self.form.opener, self.form.closer, body, context)
             raise _no_function(body)
 
         calls: list[Decoded] = []
@@ -419,14 +419,14 @@ class ParameterCall(Codec):
             calls.append(call)
 
         # Without edits the body says what it says; each repair has to be proved.
-        if any(call.edits for call in calls) and not self._is_proven(body, reading, calls):
+        if any(call.edits for call in calls) and not self._is_proven(body, context, calls):
             refusal = Refusal("decode.ambiguous", "repaired, it would read as something else", 0)
             pairs = zip(calls, functions, strict=True)
             return tuple(f.unread(refusal) if call.edits else call for call, f in pairs)
         return tuple(calls)
 
-    def _functions(self, body: str, reading: Reading) -> list[FunctionReader]:
-        scan = ParameterScan(self.form, reading.tools, wrapped=True, whole=True)
+    def _functions(self, body: str, context: DecodeContext) -> list[FunctionReader]:
+        scan = ParameterScan(self.form, context.tools, wrapped=True, whole=True)
         scan.scan(body, True)
         marks = scan.marks
         starts: list[int] = []
@@ -439,15 +439,15 @@ class ParameterCall(Codec):
             ):
                 starts.append(i)
         return [
-            FunctionReader(self.form, body, reading, scan, start, stop, last=stop == len(marks))
+            FunctionReader(self.form, body, context, scan, start, stop, last=stop == len(marks))
             for start, stop in zip(starts, [*starts[1:], len(marks)], strict=False)
         ]
 
-    def _is_proven(self, body: str, reading: Reading, calls: list[Decoded]) -> bool:
+    def _is_proven(self, body: str, context: DecodeContext, calls: list[Decoded]) -> bool:
         # A tag that is put right can make others count, and a value can end elsewhere then.
         # Such a repair would not say the model's own text.
         edited = apply_edits(body, [edit for call in calls for edit in call.edits])
-        again = self._damaged(edited, replace(reading, closed=True, repair=False))
+        again = self._damaged(edited, replace(context, closed=True, repair=False))
         if len(again) != len(calls):
             return False
 

@@ -18,12 +18,12 @@ from ..base import (
     NEED_MORE,
     Answer,
     Codec,
+    DecodeContext,
     Decoded,
     Envelope,
     Fit,
     Opening,
     Places,
-    Reading,
     Tools,
     make_opening,
     moved_places,
@@ -181,7 +181,7 @@ class HeadedCall(Codec):
 
     form: TagForm
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # An end that the next header follows ended a value without its closer.
         swallowed = _NEXT_CALL.search(body)
         if swallowed is not None:
@@ -189,9 +189,9 @@ class HeadedCall(Codec):
             raise Refusal("decode.ambiguous", message, swallowed.start())
         # Read as a function's body, since the header says no more than a function's tag. The
         # offsets then move back by the tag's length.
-        head = self.form.function_tag(reading.opening.name)
-        whole = head + body + (self.form.function_closer if reading.closed else "")
-        calls = ParameterCall(self.form).read(whole, reading)
+        head = self.form.function_tag(context.opening.name)
+        whole = head + body + (self.form.function_closer if context.closed else "")
+        calls = ParameterCall(self.form).read(whole, context)
         if any(edit.rule == "tags.unclosed-parameter" for call in calls for edit in call.edits):
             header = _RECIPIENT.search(body)
             if header is not None:
@@ -314,9 +314,9 @@ class Alikes:
         token, _, block = opening.attributes.removeprefix(_ALIKE).rpartition(":")
         return _form_of(self.maker, token, block)
 
-    def read(self, body: str, token: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, token: str, context: DecodeContext) -> tuple[Decoded, ...]:
         """Return the calls of a body, with a step that says how they were written."""
-        calls = ParameterCall(_form_of(self.maker, token, self.block)).read(body, reading)
+        calls = ParameterCall(_form_of(self.maker, token, self.block)).read(body, context)
         return tuple(
             with_step(call, "read.look-alike", f"<{token}") if call.readable else call
             for call in calls
@@ -389,15 +389,15 @@ class TokenCall(Codec):
     plain: Form
     alikes: Alikes
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         if f"<{self.alikes.own}invoke" not in body:
             tags = _openers(self.alikes.word)[0].finditer(body)
             match = next((tag for tag in tags if tag["word"].lower() == "invoke"), None)
             if match is not None and match["token"] != self.alikes.own:
-                return self.alikes.read(body, match["token"], reading)
+                return self.alikes.read(body, match["token"], context)
         # A body of JSON has no tags at all: either form reads it.
-        is_plain = reading.opening.attributes == _PLAIN or self.alikes.own.strip() not in body
-        return ParameterCall(self.plain if is_plain else self.form).read(body, reading)
+        is_plain = context.opening.attributes == _PLAIN or self.alikes.own.strip() not in body
+        return ParameterCall(self.plain if is_plain else self.form).read(body, context)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         return ParameterCall(self.form).write(name, arguments_json, tool)
@@ -477,13 +477,13 @@ class SuffixedCall(Codec):
     maker: Callable[[str], Form]
     suffix: str
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        suffix = reading.opening.attributes
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
+        suffix = context.opening.attributes
         if not suffix.startswith(":"):
             tag = _form_of(self.maker, "").function_word.removesuffix(">")
             match = re.search(rf"{re.escape(tag)}(:{_SUFFIX})>", body)
             suffix = match[1] if match else self.suffix
-        return ParameterCall(_form_of(self.maker, suffix)).read(body, reading)
+        return ParameterCall(_form_of(self.maker, suffix)).read(body, context)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         return ParameterCall(_form_of(self.maker, self.suffix)).write(name, arguments_json, tool)
@@ -506,8 +506,8 @@ class RewordedTags(Codec):
     def word(self, key: str, value: Value) -> tuple[str, Value]:
         """Return the argument that says this one in the other codec's format."""
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        return tuple(map(self.reword, self.tags.read(body, reading)))
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
+        return tuple(map(self.reword, self.tags.read(body, context)))
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         arguments = read_strict(arguments_json)

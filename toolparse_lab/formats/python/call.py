@@ -14,7 +14,7 @@ from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span
 from ...core.values import Value, read_strict, write_canonical
-from ..base import Codec, Decoded, Message, Reading, moved_places, with_step
+from ..base import Codec, DecodeContext, Decoded, Message, moved_places, with_step
 from ..json.call import JsonCall
 from ..prompt.type_rules import make_rules
 from .reader import NAME, PythonReader
@@ -29,13 +29,13 @@ _FENCE = re.compile(
 )
 
 
-def read_calls(body: str, reading: Reading, json_words: bool = False) -> tuple[Decoded, ...]:
+def read_calls(body: str, context: DecodeContext, json_words: bool = False) -> tuple[Decoded, ...]:
     """Return every call of a body: lists of calls, or calls one after the other.
 
     json_words: see `PythonReader`. Raises Refusal.
     """
     fence = _FENCE.match(body)
-    reader = PythonReader(body[: fence.end("inside")] if fence else body, reading, json_words)
+    reader = PythonReader(body[: fence.end("inside")] if fence else body, context, json_words)
     reader.pos = fence.start("inside") if fence else 0
     calls: list[Decoded] = []
     # Models leave the list out, above all around one call.
@@ -54,40 +54,40 @@ def read_calls(body: str, reading: Reading, json_words: bool = False) -> tuple[D
     return tuple(calls)
 
 
-def read_instead(body: str, reading: Reading) -> tuple[Decoded, ...]:
+def read_instead(body: str, context: DecodeContext) -> tuple[Decoded, ...]:
     """Return the calls of another format's body that a model wrote as Python, () for none of that.
 
     All have to be of tools on offer: nothing else tells such a body from damage.
     """
-    is_whole = reading.repair and reading.closed and not reading.opening.name
+    is_whole = context.repair and context.closed and not context.opening.name
     if not is_whole or not _CALL.match(body):
         return ()
     try:
-        calls = read_calls(body, reading)
+        calls = read_calls(body, context)
     except Refusal:
         return ()
-    if not all(call.readable and call.name in reading.tools for call in calls):
+    if not all(call.readable and call.name in context.tools for call in calls):
         return ()
     return tuple(with_step(call, "read.python-body") for call in calls)
 
 
-def read_quoted(body: str, reading: Reading) -> tuple[Decoded, ...]:
+def read_quoted(body: str, context: DecodeContext) -> tuple[Decoded, ...]:
     """Return the calls of a body that is one string. Raises Refusal.
 
     The quotes are dropped. Where the string has escapes, it stands for the text that it means.
     """
     quote, inner = body[:1], body[1:-1]
-    if len(body) < 2 or quote not in ("'", '"') or body[-1] != quote or not reading.repair:
+    if len(body) < 2 or quote not in ("'", '"') or body[-1] != quote or not context.repair:
         raise Refusal("decode.pythonic", "no string", 0)
     edits = [Edit(Span(at, at + 1), "", RULE) for at in (0, len(body) - 1)]
     shift = 1
     if "\\" in inner:
-        whole = PythonReader(body, reading)
+        whole = PythonReader(body, context)
         inner = whole.string("")
         if whole.skip():
             raise Refusal("decode.pythonic", "something follows the string", whole.pos)
         edits, shift = [Edit(Span(0, len(body)), inner, RULE)], -1
-    calls = read_calls(inner, replace(reading, repair=False))
+    calls = read_calls(inner, replace(context, repair=False))
     if not calls:
         raise Refusal("decode.pythonic", "no call in the string", 0)
     moved = [_moved(call, shift, len(body)) for call in calls]
@@ -118,12 +118,12 @@ class PythonCalls(Codec):
     line: str = "\n"
     json_words: bool = False
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # which may be JSON where delimiters are around it
         if self.opener and _JSON.match(body):
-            return JsonCall(self.opener, self.closer).read(body, reading)
+            return JsonCall(self.opener, self.closer).read(body, context)
         # An empty list between delimiters says that there is nothing to call.
-        return read_calls(body, reading, self.json_words) or Message((), ())
+        return read_calls(body, context, self.json_words) or Message((), ())
 
     @property
     def edges(self) -> tuple[str, str]:

@@ -26,7 +26,7 @@ from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span, Step
 from ...core.values import Value, escape_token, number
-from ..base import Decoded, Reading, unread
+from ..base import DecodeContext, Decoded, unread
 
 NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 # Markdown escapes an underscore; nothing else in a name has a backslash.
@@ -103,13 +103,13 @@ class LiteralReader:
     space = re.compile(r"(?:\s|#[^\n]*)*")  # with comments
     modules = MODULES  # before the name of a tool
 
-    def __init__(self, text: str, reading: Reading) -> None:
+    def __init__(self, text: str, context: DecodeContext) -> None:
         self.text = text
         self.pos = 0
-        self.reading = reading
-        self.repair = reading.repair
+        self.context = context
+        self.repair = context.repair
         # Read by recursion, well inside the interpreter's limit.
-        self.max_depth = min(reading.max_depth, 200)
+        self.max_depth = min(context.max_depth, 200)
         self.edits: list[Edit] = []
         self.places: dict[str, tuple[int, int]] = {}
 
@@ -125,7 +125,7 @@ class LiteralReader:
 
     def offered(self, name: str) -> str:
         """Return the tool that a name means where a model calls through the module of its tools."""
-        tools = self.reading.tools
+        tools = self.context.tools
         if name in tools:
             return name
         rests = (name.removeprefix(module) for module in self.modules if name.startswith(module))
@@ -156,8 +156,8 @@ class LiteralReader:
 class PythonReader(LiteralReader):
     """Reads calls of Python. json_words: JSON's words for true, false and null are as good."""
 
-    def __init__(self, text: str, reading: Reading, json_words: bool = False) -> None:
-        super().__init__(text, reading)
+    def __init__(self, text: str, context: DecodeContext, json_words: bool = False) -> None:
+        super().__init__(text, context)
         self.json_words = json_words
         self.view: View | None = None  # of the tool whose call is being read
 
@@ -373,7 +373,7 @@ class PythonReader(LiteralReader):
         self.pos = end
         name = self.unescaped(match)
         # The built-in tools of Llama are objects with a method.
-        tools, plain = self.reading.tools, name.removesuffix(_METHOD)
+        tools, plain = self.context.tools, name.removesuffix(_METHOD)
         if plain != name and self.offered(name) not in tools and plain in tools:
             return plain, Span(start, end - len(_METHOD))
         offered = self.offered(name)
@@ -398,7 +398,7 @@ class PythonReader(LiteralReader):
         if assignment is not None:
             self.edits.append(Edit(Span(*assignment.span()), "", "pythonic.assignment"))
             self.pos = assignment.end()
-        may_print = self.repair and "print" not in self.reading.tools
+        may_print = self.repair and "print" not in self.context.tools
         printer = _PRINT.match(self.text, self.pos) if may_print else None
         if printer is not None:
             self.edits.append(Edit(Span(*printer.span()), "", "pythonic.print"))
@@ -444,7 +444,7 @@ class PythonReader(LiteralReader):
         if not self.repair:
             raise Refusal("decode.pythonic", "a call in quotes", start)
 
-        inner = PythonReader(text, replace(self.reading, repair=False), self.json_words)
+        inner = PythonReader(text, replace(self.context, repair=False), self.json_words)
         call = inner.call()
         if inner.skip():
             raise Refusal("decode.pythonic", "something follows a call in quotes", start)
@@ -463,7 +463,7 @@ class PythonReader(LiteralReader):
         first_edit = len(self.edits)
         self.places = {}
         name, span = self.name()
-        tool = self.reading.tools.get(name)
+        tool = self.context.tools.get(name)
         self.view = view_of(tool.schema_json) if tool is not None else None
         self.expect("(")
         start = self.pos

@@ -31,20 +31,20 @@ if TYPE_CHECKING:
         stringify_nodes,
         to_content_string,
     )
-    from .parsing import VOID, Reading, parse, read
+    from .parsing import VOID, ParsedXML, parse, read
     from .reader import ElementReader
     from .writer import stringify, write_element
 
 __all__ = [
     "VOID",
     "ElementReader",
+    "ParsedXML",
     "RXMLCoercionError",
     "RXMLDuplicateStringTagError",
     "RXMLError",
     "RXMLParseError",
     "RXMLStreamError",
     "RXMLStringifyError",
-    "Reading",
     "filter",
     "parse",
     "parse_node",
@@ -67,7 +67,7 @@ if not TYPE_CHECKING:
             "element": "unescape",
             "nodes": "filter parse_node parse_nodes parse_without_schema simplify stringify_nodes "
             "to_content_string",
-            "parsing": "VOID Reading parse read",
+            "parsing": "VOID ParsedXML parse read",
             "reader": "ElementReader",
             "writer": "stringify write_element",
         },

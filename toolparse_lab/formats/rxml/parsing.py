@@ -41,7 +41,7 @@ OnError = Callable[[str, Mapping[str, Any]], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedXML:
     """The outcome of `read`.
 
     Attributes:
@@ -147,7 +147,7 @@ def parse(xml_inner: str, schema: Any = None, **options: Unpack[ReadOptions]) ->
     return _plain(_read(xml_inner, schema, view, given).value)
 
 
-def read(xml_inner: str, schema: Any = None, **options: Unpack[ReadOptions]) -> Reading:
+def read(xml_inner: str, schema: Any = None, **options: Unpack[ReadOptions]) -> ParsedXML:
     """Read as `parse` does, and return the changes and all places as well.
 
     >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
@@ -166,14 +166,14 @@ def _view(schema: Any) -> View:
         raise RXMLCoercionError(f"the schema cannot be read: {error}", cause=error) from error
 
 
-def _read(text: str, schema: Any, view: View, options: Options) -> Reading:
+def _read(text: str, schema: Any, view: View, options: Options) -> ParsedXML:
     wrapper = wrapper_name(text, view, options.manner(text).void)
     reading = _attempt(text, schema, view, options, wrapper) if wrapper is not None else None
     if reading is not None:
         return reading
     reading = _attempt(text, schema, view, options, None)
     if reading is None or wrapper is None or not reading.edits:
-        return cast(Reading, reading)  # only an attempt with a wrapper gives None
+        return cast(ParsedXML, reading)  # only an attempt with a wrapper gives None
     # The wrapper may only be whole once the text is repaired, and read as if written so.
     edits = reading.edits
     repaired = _attempt(apply_edits(text, edits), schema, view, options, wrapper)
@@ -186,7 +186,7 @@ def _read(text: str, schema: Any, view: View, options: Options) -> Reading:
 
 def _attempt(
     text: str, schema: Any, view: View, options: Options, wrapper: str | None
-) -> Reading | None:
+) -> ParsedXML | None:
     # With a wrapper, inside that element: None if it does not hold everything. Such an attempt
     # must not report: what it finds may not be what counts.
     quiet = replace(options, on_error=None) if wrapper is not None else options
@@ -225,7 +225,7 @@ def _reader(text: str, view: View, options: Options, wrapper: str | None) -> Ele
     )
 
 
-def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Reading:
+def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> ParsedXML:
     _refuse_bare_text(value, view, reader.text_key, reader.text)
     steps: list[Step] = []
     coerced_items = value
@@ -242,7 +242,7 @@ def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Re
 
     coerced = _coerced(coerced_items, schema, view)
     places = {path: Span(start, end) for path, (start, end) in reader.places.items()}
-    return Reading(coerced.value, value, (*steps, *coerced.steps), tuple(reader.edits), places)
+    return ParsedXML(coerced.value, value, (*steps, *coerced.steps), tuple(reader.edits), places)
 
 
 def _refuse_bare_text(value: Value, view: View, text_key: str, text: str) -> None:

@@ -18,13 +18,13 @@ from ..base import (
     NEED_MORE,
     Answer,
     Codec,
+    DecodeContext,
     Decoded,
     Envelope,
     NeedMore,
     Opening,
     PlainCall,
     Protocol,
-    Reading,
     Tools,
     make_opening,
     named_call,
@@ -197,13 +197,13 @@ def headless(name: str, tools: Tools) -> Opening | None:
     return _OPENING if name not in tools and has_property(name, tools) else None
 
 
-def checked(call: Decoded, body: str, reading: Reading) -> Decoded:
+def checked(call: Decoded, body: str, context: DecodeContext) -> Decoded:
     """Return the call of a body without an opener, with a warning. Raises Refusal if it only speaks
     of calls.
     """
-    tool = reading.tools.get(call.name)
+    tool = context.tools.get(call.name)
     properties = view_of(tool.schema_json).properties if tool else {}
-    openers = "|".join(re.escape(name) for name in reading.tools if name not in properties)
+    openers = "|".join(re.escape(name) for name in context.tools if name not in properties)
     if openers and re.search(rf"<(?:{openers})[\s/>]", body):
         raise Refusal("decode.ambiguous", "another call begins in this body", 0)
     arguments = call.arguments
@@ -258,7 +258,7 @@ class ElementDisambiguation(OneCall):
 
         text = str(value[TEXT_KEY])
         at = max(0, self.body.find(text[:1]))
-        if not self.reading.repair:
+        if not self.context.repair:
             raise Refusal("decode.xml", "text stands beside the parameters", at)
         # A bracket in it, or a repair next to it, may have made text of a tag.
         if call.edits or any(mark in text for mark in "<>"):
@@ -458,11 +458,11 @@ def _tag(text: str, pos: int, name: str, final: bool) -> Answer:
 class ElementCall(Codec):
     """Codec: parameters as child elements, read with the tool's schema at hand."""
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # The closing tag is necessary, since without it the last parameter may go on.
-        opening = reading.opening
-        view = _view(reading.tools, opening.name)
-        if not reading.closed:
+        opening = context.opening
+        view = _view(context.tools, opening.name)
+        if not context.closed:
             raise Refusal("decode.truncated-value", f"</{opening.name}> is missing", len(body))
 
         # Nearly every body; what it leaves out is read by the tolerant reader, to the same values.
@@ -474,19 +474,19 @@ class ElementCall(Codec):
         else:
             stripped, unusual = body.strip(), None
             if stripped[:1] == "{" and not view.properties.get(TEXT_KEY):
-                unusual = self._json(body, reading)
+                unusual = self._json(body, context)
             if unusual is not None:
                 call = unusual
             elif stripped and "<" not in stripped:
-                call = self._text(body, view, reading)
+                call = self._text(body, view, context)
             else:
                 reader = partial(self._shaped, view=view)
-                call = ElementDisambiguation(body, view, reading, reader).call()
+                call = ElementDisambiguation(body, view, context, reader).call()
         if opening.attributes:
             call = with_attributes(call, view, opening)
         # Without an opener it may as well be text that looks like a call.
         if opening.speculative and opening.end == 0:
-            call = checked(call, body, reading)
+            call = checked(call, body, context)
         return (call,)
 
     def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
@@ -500,16 +500,16 @@ class ElementCall(Codec):
         texts = plain_texts(text, start, closer)
         return PlainCall(name, start - opening.end + opening.name_span.start, texts, closer, end)
 
-    def _shaped(self, body: str, reading: Reading, view: View) -> Decoded:
+    def _shaped(self, body: str, context: DecodeContext, view: View) -> Decoded:
         # A body that was put right is flat as a rule; as in `_call`, the result is the same.
-        flat = None if reading.repair else read_flat(body, view, TEXT_KEY)
+        flat = None if context.repair else read_flat(body, view, TEXT_KEY)
         if flat is not None:
-            return _decoded(reading.opening, flat.value, flat.places)
-        return self._elements(body, view, reading)
+            return _decoded(context.opening, flat.value, flat.places)
+        return self._elements(body, view, context)
 
-    def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
+    def _elements(self, body: str, view: View, context: DecodeContext) -> Decoded:
         # An element around all of them that no parameter is named after is taken off.
-        repair, closed = reading.repair, reading.closed
+        repair, closed = context.repair, context.closed
         # `<f><parameters>…</parameters></f>`: it helps only if a parameter of the tool is inside.
         root = wrapper_name(body, view)
         if root is not None:
@@ -517,22 +517,22 @@ class ElementCall(Codec):
             unwrapped = below.read_wrapped()
             if unwrapped is not None and any(key in view.properties for key in unwrapped):
                 step = Step("read", "read.wrapper", "", None, {root: unwrapped}, unwrapped)
-                call = _read_by(below, reading, unwrapped, (step,), view)
+                call = _read_by(below, context, unwrapped, (step,), view)
                 return with_own_attributes(call, view, below.tree, body)
 
         reader = ElementReader(body, view, repair=repair, closed=closed)
         value = reader.read()
         if list(value) == [TEXT_KEY]:
             raise Refusal("decode.xml", "the element holds text, but no parameters", 0)
-        call = _read_by(reader, reading, value, (), view)
+        call = _read_by(reader, context, value, (), view)
         return with_own_attributes(call, view, reader.tree, body)
 
-    def _json(self, body: str, reading: Reading) -> Decoded | None:
+    def _json(self, body: str, context: DecodeContext) -> Decoded | None:
         # Here a refusal is no answer: text that is not JSON may still be a text.
         edits: list[Edit] = []
         try:
-            if reading.repair:
-                depth = reading.max_depth
+            if context.repair:
+                depth = context.max_depth
                 values, edits = read_damaged(
                     body, closed=True, numbers_end=True, prose=False, max_depth=depth
                 )
@@ -549,9 +549,9 @@ class ElementCall(Codec):
         span = Span(lead, lead + len(body.strip()))
         step = Step("read", "read.json-body", "", span, None, values[0])
         places = BodySource(body, fixed, ONE_CALL).places_of(0, "", "")
-        return named_call(reading.opening, values[0], places, fixed, (step,), unescape=json_offsets)
+        return named_call(context.opening, values[0], places, fixed, (step,), unescape=json_offsets)
 
-    def _text(self, body: str, view: View, reading: Reading) -> Decoded:
+    def _text(self, body: str, view: View, context: DecodeContext) -> Decoded:
         # With a second parameter nobody could tell which of them the text is.
         names = text_params(view)
         if len(view.properties) != 1 or len(names) != 1:
@@ -562,15 +562,15 @@ class ElementCall(Codec):
             raise Refusal("decode.ambiguous", f"{name} is named in the text that is its value", 0)
         # A line is a call in words of its own: `action: delete` or `delete: {}`.
         if any(
-            line["key" if line["open"] else "value"] in reading.tools
+            line["key" if line["open"] else "value"] in context.tools
             for line in _CALL_IN_WORDS.finditer(body)
         ):
             raise Refusal("decode.ambiguous", f"the text for {name} names a tool to call", 0)
-        reader = ElementReader(body, view, repair=reading.repair, closed=reading.closed)
+        reader = ElementReader(body, view, repair=context.repair, closed=context.closed)
         value = {name: reader.raw_text(0, len(body), f"/{name}")}
         reader.places[""] = (0, len(body))
         step = Step("read", "read.text-body", "", Span(0, len(body)), None, value)
-        return _read_by(reader, reading, value, (step,))
+        return _read_by(reader, context, value, (step,))
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         return write_element(name, read_strict(arguments_json))
@@ -578,7 +578,7 @@ class ElementCall(Codec):
 
 def _read_by(
     reader: ElementReader,
-    reading: Reading,
+    context: DecodeContext,
     value: Value,
     steps: tuple[Step, ...],
     view: View | None = None,
@@ -588,7 +588,7 @@ def _read_by(
         lists = ListReader(places)
         value = lists.read(value, view)
         steps += tuple(lists.steps)
-    return _decoded(reading.opening, value, lambda: places, tuple(reader.edits), steps)
+    return _decoded(context.opening, value, lambda: places, tuple(reader.edits), steps)
 
 
 def morph_xml_protocol() -> Protocol:

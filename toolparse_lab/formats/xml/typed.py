@@ -32,13 +32,13 @@ from ..base import (
     NEED_MORE,
     Answer,
     Codec,
+    DecodeContext,
     Decoded,
     Envelope,
     Fit,
     Message,
     Opening,
     Protocol,
-    Reading,
     Signs,
     Tools,
     unread,
@@ -216,9 +216,11 @@ def _tags(body: str) -> list[_Tag]:
 class _Function:
     # tags: its own, without the first. end: where the text after its last tag ends.
 
-    def __init__(self, body: str, reading: Reading, head: _Tag, tags: list[_Tag], end: int) -> None:
+    def __init__(
+        self, body: str, context: DecodeContext, head: _Tag, tags: list[_Tag], end: int
+    ) -> None:
         self._body = body
-        self._reading = reading
+        self._context = context
         self._head = head
         self._tags = tags
         self._end = end
@@ -234,7 +236,7 @@ class _Function:
 
     def read(self) -> Decoded:
         self._read_name()
-        tool = self._reading.tools.get(self.name)
+        tool = self._context.tools.get(self.name)
         self._view = view_of(tool.schema_json) if tool is not None else None
         closed = self._head.empty
         while self._i < len(self._tags):
@@ -288,12 +290,12 @@ class _Function:
             raise Refusal("decode.tags", message, self._pos + len(text) - len(text.lstrip()))
 
     def _fix(self, span: Span, text: str, rule: str) -> None:
-        if not self._reading.repair:
+        if not self._context.repair:
             raise Refusal("decode.tags", "not as the format writes it", span.start)
         self._edits.append(Edit(span, text, rule))
 
     def _close(self, at: int, closer: str, rule: str) -> None:
-        if not self._reading.closed and not self._body[at:].strip():
+        if not self._context.closed and not self._body[at:].strip():
             raise Refusal("decode.truncated-value", "the text ends inside this call", at)
         self._fix(Span(at, at), closer, rule)
 
@@ -375,14 +377,14 @@ class _Function:
         self._places[path] = (start, start + len(raw))
         member = self._view.child(name) if self._view is not None else None
         try:
-            self._arguments[name] = _typed(text, kind, self._reading)
+            self._arguments[name] = _typed(text, kind, self._context)
         except Refusal as refusal:
             if member is None or not member.admits_string():
                 raise Refusal(refusal.code, refusal.message, start) from None
             self._arguments[name] = text
 
 
-def _typed(text: str, kind: str, reading: Reading) -> Value:
+def _typed(text: str, kind: str, context: DecodeContext) -> Value:
     word = text.strip()
     if kind in ("boolean", "bool"):
         return {"true": True, "false": False}.get(word.lower(), text)
@@ -390,7 +392,7 @@ def _typed(text: str, kind: str, reading: Reading) -> Value:
         return None if word.lower() in ("null", "none", "") else text
     if kind not in _NUMBER_TYPES and kind not in _LIST_TYPES:
         return text
-    values = read_if_strict(word, reading.max_depth)
+    values = read_if_strict(word, context.max_depth)
     if values is not None and len(values) == 1:
         types = list | dict if kind in _LIST_TYPES else str | bool | list | dict | None
         if isinstance(values[0], types) == (kind in _LIST_TYPES):
@@ -398,7 +400,7 @@ def _typed(text: str, kind: str, reading: Reading) -> Value:
     if kind in _NUMBER_TYPES:
         return text
     # As Python writes it.
-    reader = PythonReader(word, replace(reading, repair=False), json_words=True)
+    reader = PythonReader(word, replace(context, repair=False), json_words=True)
     try:
         value = reader.value("", 0)
         if not reader.skip() and isinstance(value, list | dict):
@@ -408,7 +410,7 @@ def _typed(text: str, kind: str, reading: Reading) -> Value:
     raise Refusal("decode.tags", f"no list or object: {word[:40]!r}", 0)
 
 
-def _functions(body: str, reading: Reading) -> tuple[Decoded, ...]:
+def _functions(body: str, context: DecodeContext) -> tuple[Decoded, ...]:
     tags = _tags(body)
     # The functions are inside a fence and a block, if those are there.
     begin, stop = 0, len(body)
@@ -439,7 +441,7 @@ def _functions(body: str, reading: Reading) -> tuple[Decoded, ...]:
 
     calls: list[Decoded] = []
     for (head, *inner), end in zip(groups, [*starts[1:], stop], strict=False):
-        function = _Function(body, reading, head, inner, end)
+        function = _Function(body, context, head, inner, end)
         try:
             calls.append(function.read())
         except Refusal as refusal:
@@ -454,7 +456,7 @@ class _TypedDisambiguation(Disambiguation):
     keeps_equal = False
 
     def read_strictly(self, text: str) -> Calls:
-        return _functions(text, replace(self.reading, repair=False))
+        return _functions(text, replace(self.context, repair=False))
 
     def tags(self) -> list[str]:
         # The literals of which one may be damaged: tags, or parts of a tag around a value.
@@ -463,7 +465,7 @@ class _TypedDisambiguation(Disambiguation):
         literals += [f"<{word}>" for word in _GROUPS if word in words]
         literals += [f'" type="{kind}"{end}' for kind in _KINDS for end in ("/>", " />", ">")]
         own = [word for word in words if word in _PARAMETERS]
-        for name, tool in self.reading.tools.items():
+        for name, tool in self.context.tools.items():
             if name not in self.body:
                 continue
             literals.append(f'<function name="{name}">')
@@ -473,7 +475,7 @@ class _TypedDisambiguation(Disambiguation):
         return list(dict.fromkeys(literals))
 
     def may_search(self) -> bool:
-        return self.reading.closed
+        return self.context.closed
 
     def is_doubtful(self, call: Decoded) -> bool:
         return False
@@ -492,9 +494,9 @@ class TypedCall(Codec):
     form: Form
     around: str = ""
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        bodies = _TypedDisambiguation(body, reading)
-        return bodies.settle(lambda: _functions(body, reading)) or Message((), ())
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
+        bodies = _TypedDisambiguation(body, context)
+        return bodies.settle(lambda: _functions(body, context)) or Message((), ())
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         arguments = read_strict(arguments_json)

@@ -18,11 +18,11 @@ from ..base import (
     NEED_MORE,
     Answer,
     Codec,
+    DecodeContext,
     Decoded,
     NeedMore,
     Opening,
     Protocol,
-    Reading,
     Tools,
     moved_places,
     named_call,
@@ -172,24 +172,24 @@ class YamlCall(Codec):
     # refuses, one repair is tried: what is wrapped around the mapping, or else quotes around texts
     # that are no YAML. So a body is read twice at most.
 
-    def strict(self, body: str, reading: Reading) -> bool:
-        if reading.opening.owner is HERMES:
-            return HERMES.codec.strict(body, reading)
+    def strict(self, body: str, context: DecodeContext) -> bool:
+        if context.opening.owner is HERMES:
+            return HERMES.codec.strict(body, context)
         # Not super(): dataclasses with slots are made anew, and super() looks for the first one.
-        return Codec.strict(self, body, reading)
+        return Codec.strict(self, body, context)
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # The closing tag is necessary, since without it the last text may go on. A tool that no one
         # knows has a schema that admits everything.
-        opening = reading.opening
+        opening = context.opening
         if opening.owner is HERMES:
-            return HERMES.codec.read(body, reading)
-        if not reading.closed:
+            return HERMES.codec.read(body, context)
+        if not context.closed:
             raise Refusal("decode.truncated-value", f"</{opening.name}> is missing", len(body))
 
-        tool = reading.tools.get(opening.name)
+        tool = context.tools.get(opening.name)
         view = view_of(tool.schema_json if tool else EMPTY_SCHEMA)
-        flat = read_flat(body, view) if reading.max_depth > 0 else None
+        flat = read_flat(body, view) if context.max_depth > 0 else None
         if flat is not None and not holds_unknown(flat[0], view):
             values, flat_places = flat
             call = _decoded(opening, values, lambda: flat_places)
@@ -197,26 +197,26 @@ class YamlCall(Codec):
                 call = with_attributes(call, view, opening)
         else:
             # No mapping begins with `<`.
-            elements = _elements(body, view, reading) if body.lstrip()[:1] == "<" else None
+            elements = _elements(body, view, context) if body.lstrip()[:1] == "<" else None
             reader = partial(self._mapping, view=view)
-            call = elements or MappingDisambiguation(body, view, reading, reader).call()
+            call = elements or MappingDisambiguation(body, view, context, reader).call()
             if elements is None and opening.attributes:
                 call = with_attributes(call, view, opening)
         # Without an opener it may as well be text that looks like a call.
         if opening.speculative and opening.end == 0:
-            call = checked(call, body, reading)
+            call = checked(call, body, context)
         return (call,)
 
-    def _mapping(self, body: str, reading: Reading, view: View) -> Decoded:
+    def _mapping(self, body: str, context: DecodeContext, view: View) -> Decoded:
         # As PyYAML reads it, repaired once if need be. The refusal is that of the body as it came,
         # if there is nothing to repair.
-        depth = min(reading.max_depth, MAX_DEPTH)
+        depth = min(context.max_depth, MAX_DEPTH)
         edits: tuple[Edit, ...] = ()
         reader = MappingReader(body, depth)
         try:
             value = reader.read(view)
         except Refusal as refusal:
-            if reading.repair:
+            if context.repair:
                 edits = wrapping(body)
                 # Quotes around texts can only help where it is not YAML.
                 if not edits and isinstance(refusal, NoYaml):
@@ -227,16 +227,16 @@ class YamlCall(Codec):
             value = reader.read(view)
 
         places = moved_places(lambda: reader.places, EditMap(edits).raw_span)
-        return _decoded(reading.opening, value, places, edits, tuple(reader.steps))
+        return _decoded(context.opening, value, places, edits, tuple(reader.steps))
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         return write_element(name, read_strict(arguments_json))
 
 
-def _elements(body: str, view: View, reading: Reading) -> Decoded | None:
+def _elements(body: str, view: View, context: DecodeContext) -> Decoded | None:
     # Models fall back to elements, since the call itself is one. The tool has to know each.
     try:
-        (call,) = _ELEMENTS.read(body, reading)
+        (call,) = _ELEMENTS.read(body, context)
     except Refusal:
         return None
 

@@ -27,7 +27,7 @@ from functools import lru_cache
 
 from ...arguments.rjson.damage import Refusal
 from ...core.types import Segment, Span, ToolCall
-from ...formats.base import NEED_MORE, Decoded, NeedMore, Opening, Reading
+from ...formats.base import NEED_MORE, DecodeContext, Decoded, NeedMore, Opening
 from ...formats.scan import Balanced, Close
 from ...formats.turns import TURN_ENDS
 from ..resolve import Body, Resolver
@@ -114,7 +114,7 @@ class Candidate:
 
     def _calls_in(
         self,
-        read: Callable[[str, Reading], tuple[Decoded, ...]],
+        read: Callable[[str, DecodeContext], tuple[Decoded, ...]],
         inner: str,
         start: int,
         close: int,

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from ...core.types import Span
-from ...formats.base import NEED_MORE, Decoded, NeedMore, Reading
+from ...formats.base import NEED_MORE, DecodeContext, Decoded, NeedMore
 from ...formats.python.call import read_calls, read_quoted
 from ...formats.python.reader import MODULES
 from ..resolve import Resolver
@@ -209,7 +209,7 @@ class PythonCalls(Candidate):
         close: int,
         at: int,
         fenced: bool,
-        reader: Callable[[str, Reading], tuple[Decoded, ...]] = read_calls,
+        reader: Callable[[str, DecodeContext], tuple[Decoded, ...]] = read_calls,
     ) -> Held:
         # Each must be readable and one of them a known tool's. In a fence after words, which may
         # hold code that is only shown, all have to be valid.

@@ -20,13 +20,13 @@ from ....formats.base import (
     NEED_MORE,
     Answer,
     Codec,
+    DecodeContext,
     Decoded,
     Envelope,
     Fit,
     NeedMore,
     Opening,
     Protocol,
-    Reading,
     Signs,
     Tools,
     make_opening,
@@ -244,14 +244,14 @@ class SurroundedCodec(Codec):
     section: tuple[str, str] = ("", "")
     between: str = "\n"
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        return self.inner.read(body, reading)
+    def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
+        return self.inner.read(body, context)
 
-    def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        return self.inner.leading(body, reading)
+    def leading(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
+        return self.inner.leading(body, context)
 
-    def strict(self, body: str, reading: Reading) -> bool:
-        return self.inner.strict(body, reading)
+    def strict(self, body: str, context: DecodeContext) -> bool:
+        return self.inner.strict(body, context)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         opener, closer = self.section

@@ -103,7 +103,7 @@ def template_of_server(url: str) -> ChatTemplate:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RoundTrip:
     """One sample as the template wrote it and the protocol read it."""
 
     sample: Sample
@@ -222,13 +222,13 @@ class Exam:
 
     def readings(
         self, chosen: Iterable[Sample], template: ChatTemplate | None = None
-    ) -> list[Reading]:
+    ) -> list[RoundTrip]:
         every = list(chosen)
         expected = [
             (Call(s.key, {"note": s.value}) if s.key in TOOL_NAMES else _call({s.key: s.value}),)
             for s in every
         ]
-        readings: list[Reading] = []
+        readings: list[RoundTrip] = []
         renderings = self.render(expected, template)
         for sample, calls, rendering in zip(every, expected, renderings, strict=True):
             found = self.read(rendering) if not rendering.error else ()
@@ -237,7 +237,9 @@ class Exam:
                 for i, call in enumerate(found)
                 if call.ok
             )
-            readings.append(Reading(sample, rendering, self.answer(rendering), found, came, calls))
+            readings.append(
+                RoundTrip(sample, rendering, self.answer(rendering), found, came, calls)
+            )
         return readings
 
     def samples(self) -> list[Sample]:
@@ -276,7 +278,7 @@ class Exam:
 
     # what is to blame
 
-    def _verdicts(self, readings: Sequence[Reading]) -> list[tuple[Reading, str, Loss]]:
+    def _verdicts(self, readings: Sequence[RoundTrip]) -> list[tuple[RoundTrip, str, Loss]]:
         # Everything that is compared is rendered at once.
         wanted: list[tuple[Call, ...]] = []
         for reading in readings:
@@ -311,7 +313,7 @@ class Exam:
             return [(Call(_TOOL, {"note": WORD}), _call({"note": OTHER}, "call00002"))]
         return [] if sample.key in TOOL_NAMES else [_ABSENT]
 
-    def _verdict(self, reading: Reading, texts: Mapping[str, str]) -> tuple[str, Loss] | None:
+    def _verdict(self, reading: RoundTrip, texts: Mapping[str, str]) -> tuple[str, Loss] | None:
         sample, value = reading.sample, reading.sample.value
         key, whole, is_text = sample.key, reading.rendering.text, isinstance(value, str)
         written, quote, python = self.written(key, reading.text)
@@ -392,7 +394,7 @@ class Exam:
     # lines and patches
 
     def _grouped(
-        self, verdicts: Sequence[tuple[Reading, str, Loss]], readings: Sequence[Reading]
+        self, verdicts: Sequence[tuple[RoundTrip, str, Loss]], readings: Sequence[RoundTrip]
     ) -> list[Finding]:
         jobs, owners, texts = [], [], {}
         for reading, code, loss in verdicts:
@@ -414,7 +416,7 @@ class Exam:
                 lines[title] = first_difference(
                     rendering.events, plain_rendering.events, reading.sample.value, texts[title]
                 )
-        groups: dict[tuple[str, int | None], list[tuple[Reading, Loss]]] = {}
+        groups: dict[tuple[str, int | None], list[tuple[RoundTrip, Loss]]] = {}
         for reading, code, loss in verdicts:
             key = (code, lines.get(reading.sample.title))
             groups.setdefault(key, []).append((reading, loss))
@@ -427,8 +429,8 @@ class Exam:
         return findings
 
     def _patches(
-        self, finding: Finding, readings: Sequence[Reading]
-    ) -> Iterator[tuple[Patch, ChatTemplate, list[Reading]]]:
+        self, finding: Finding, readings: Sequence[RoundTrip]
+    ) -> Iterator[tuple[Patch, ChatTemplate, list[RoundTrip]]]:
         # Each other text for the finding's line, and the template with it, all samples read again.
         lines, line = self.template.text.split("\n"), finding.line or 0
         others = patched_lines(finding.source, finding.code) if line else []
@@ -442,7 +444,7 @@ class Exam:
             yield Patch(line, finding.source, text, 0), template, after
 
     def _patch(
-        self, finding: Finding, titles: set[str], readings: Sequence[Reading]
+        self, finding: Finding, titles: set[str], readings: Sequence[RoundTrip]
     ) -> Patch | None:
         best: Patch | None = None
         good = {r.sample.title for r in readings if r.returned} - titles
@@ -463,7 +465,7 @@ class Exam:
                 best = replace(patch, healed=len(healed))
         return best
 
-    def _patch_of_text(self, finding: Finding, readings: Sequence[Reading]) -> Patch | None:
+    def _patch_of_text(self, finding: Finding, readings: Sequence[RoundTrip]) -> Patch | None:
         # Arguments in the other form are to be written like those in the template's own.
         other = replace(self.wire, as_text=not self.wire.as_text)
         probe = Probe("", (_call({"note": WORD}),))
