@@ -41,7 +41,11 @@ def command_parts() -> dict[str, str]:
 
 def extension_parts(extension: str) -> dict[str, str]:
     """Part of an extension's page -> its Markdown; nothing for one without verbs."""
-    names = set(groups().get(f"extension {extension}", {}))
+    names = {
+        verb
+        for verb, (module, _) in groups().get("extensions", {}).items()
+        if f".extensions.{extension}." in module
+    }
     return {"commands": "\n".join(_commands(names))} if names else {}
 
 

@@ -63,7 +63,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 
 @cache
 def groups() -> Mapping[str, Mapping[str, tuple[str, str]]]:
-    """Job -> verb -> the module that declares it and its help; extensions have a group each."""
+    """Job -> verb -> the module that declares it and its help; `extensions` is the last job."""
     package = __package__ or ""
     found = {
         job: {verb: (f"{package}.{file}", help) for verb, (file, help) in verbs.items()}
@@ -74,14 +74,12 @@ def groups() -> Mapping[str, Mapping[str, tuple[str, str]]]:
         folders = importlib.import_module(root).__path__
     except ModuleNotFoundError:  # all of them were taken out
         return found
+    plugged = {}
     for extension in sorted(info.name for info in pkgutil.iter_modules(folders) if info.ispkg):
         name = f"{root}.{extension}"
-        declared = getattr(importlib.import_module(name), "VERBS", {})
-        if declared:
-            found[f"extension {extension}"] = {
-                verb: (f"{name}.{module}", help) for verb, (module, help) in declared.items()
-            }
-    return found
+        for verb, (module, help) in getattr(importlib.import_module(name), "VERBS", {}).items():
+            plugged[verb] = (f"{name}.{module}", help)
+    return {**found, "extensions": plugged} if plugged else found
 
 
 def verbs() -> Mapping[str, tuple[str, str]]:
