@@ -2,9 +2,9 @@
 python benchmarks/blame.py [http [SEEDS]] [-v]
 
 Two sets of faults. The first is simulated answer by answer: what a fault of a layer makes of the
-same request under each probe. The second (`http`) are 200 in a server of the tests, over real HTTP,
+same request under each probe. The second (`http`) are those of a server of the tests, over HTTP,
 by code that was written without knowing how `study.blame` judges; SEEDS are of their questions (0
-by default). Each fault breaks one layer, half or a third of them not in every request. Prints
+by default). Each fault breaks one layer, a part of them not in every request. Prints
 right, wrong and cannot tell, by layer, with the requests that were spent; with -v also what was
 left open. The exit code is 1 below 95 % right or above 1 % wrong.
 """
@@ -192,7 +192,7 @@ def simulated() -> list[tuple[str, str, Diagnosis]]:
 def over_http(seed: int) -> list[tuple[str, str, Diagnosis]]:
     """Return the same of the faults in the server of the tests."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests.faulty_server import FaultyServer, failing_trial, planted
+    from tests.extensions.study.faulty_server import FaultyServer, failing_trial, planted
 
     found: list[tuple[str, str, Diagnosis]] = []
     for fault in planted(seed):

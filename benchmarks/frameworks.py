@@ -18,7 +18,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from tests.mock_openai import MockOpenAI  # noqa: E402
+from tests.replay_server import Answer, Asked  # noqa: E402
 from toolparse_lab.extensions.serve import serve  # noqa: E402
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -86,7 +86,7 @@ FRAMEWORKS = (
 class ScriptedMock(MockOpenAI):
     """Says what the script of a model says, by the number of answers that the request holds."""
 
-    def _answer(self, http: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    def chat(self, request: Asked, body: dict[str, Any]) -> Answer:
         script = SCRIPTS[str(body["model"]).replace("+", " ")]
         turn = sum(message["role"] == "assistant" for message in body["messages"])
         # Some frameworks keep no answer whose tool failed.
@@ -94,7 +94,7 @@ class ScriptedMock(MockOpenAI):
         turn = max(turn, int(told))
         text = json.dumps(script[min(turn, len(script) - 1)])
         spoken = {"role": "user", "content": f"escaped say={text}"}
-        super()._answer(http, {**body, "messages": [spoken]})
+        return super().chat(request, {**body, "messages": [spoken]})
 
 
 def environment(recipe: Recipe, folder: Path) -> Path:

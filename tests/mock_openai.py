@@ -19,14 +19,14 @@ import base64
 import html
 import json
 import re
-import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote
+
+from tests.replay_server import Answer, Asked, ReplayServer, event_answer, json_answer
 
 
 def _confession(words: list[str], request: list[Any]) -> str:
@@ -45,7 +45,7 @@ def _confession(words: list[str], request: list[Any]) -> str:
     return html.escape(text) if form == "html" else text
 
 
-class MockOpenAI:
+class MockOpenAI(ReplayServer):
     """`with MockOpenAI() as mock`: `mock.url` ends in /v1, `mock.bodies`, `mock.headers` and
     `mock.paths` are what was received.
 
@@ -64,9 +64,11 @@ class MockOpenAI:
         needs_key: str | None = None,
         room: int | None = None,
     ) -> None:
+        super().__init__(port=port)
+        self.url += "/v1"
         self.latency = latency
         self.chunk_size = chunk_size
-        self.keep = keep
+        self.keeps = keep
         self.needs_key = needs_key
         self.room = room
         self.crowded = 0
@@ -75,69 +77,24 @@ class MockOpenAI:
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
         self.answered: Counter[str] = Counter()
-        self.running = 0
-        self.most_running = 0
-        self.lock = threading.Lock()
-        self.stopped = threading.Event()
-        mock = self
 
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
+    def keep(self, asked: Asked) -> None:
+        self.calls += 1
+        if self.keeps:
+            self.bodies.append(asked.json)
+            self.paths.append(asked.path)
+            self.headers.append(asked.by_name)
 
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                """A client that went away is part of the tests."""
+    def reply(self, asked: Asked) -> Answer:
+        if self.room is not None and self.running > self.room:
+            self.crowded += 1
+            return failure(429, "too many requests at once")
+        if self.needs_key and asked.by_name.get("authorization") != f"Bearer {self.needs_key}":
+            return failure(401, "wrong key")
+        return self.chat(asked, asked.json)
 
-        class Answer(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Silence."""
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                with mock.lock:
-                    mock.calls += 1
-                    if mock.keep:
-                        mock.bodies.append(body)
-                        mock.paths.append(self.path)
-                        mock.headers.append({k.lower(): v for k, v in self.headers.items()})
-                    mock.running += 1
-                    mock.most_running = max(mock.most_running, mock.running)
-                    full = mock.room is not None and mock.running > mock.room
-                    mock.crowded += full
-                try:
-                    if full:
-                        mock._fail(self, 429, "too many requests at once")
-                    elif (
-                        mock.needs_key
-                        and self.headers.get("Authorization") != f"Bearer {mock.needs_key}"
-                    ):
-                        mock._fail(self, 401, "wrong key")
-                    else:
-                        mock._answer(self, body)
-                finally:
-                    with mock.lock:
-                        mock.running -= 1
-
-        self.server = Server(("127.0.0.1", port), Answer)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self.thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self.stopped.set()
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
-
-    def _answer(self, http: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    def chat(self, request: Asked, body: dict[str, Any]) -> Answer:
+        """The response to a body: the place for a mock that answers otherwise."""
         asked = str(body["messages"][-1]["content"])
         orders, coded, text = asked.partition("say64=")
         if coded:
@@ -147,37 +104,43 @@ class MockOpenAI:
             orders, _, text = asked.partition("say=")
         order = dict(re.findall(r"(\w+)=([\d.]+)", orders))
         words = orders.split()
-        with self.lock:
-            seen = self.answered[asked]
-            if self.keep or "times" in order:
-                self.answered[asked] += 1
-        self.stopped.wait(float(order.get("slow", self.latency)))
+        seen = self.answered[asked]
+        if self.keeps or "times" in order:
+            self.answered[asked] += 1
         if "hang" in words:
-            self.stopped.wait(60)
-            return
+            return Answer([], bare=True, hang=True)
+        answer = self._said(request, body, order, words, text or asked, seen)
+        return replace(answer, delay=float(order.get("slow", self.latency)))
+
+    def _said(
+        self,
+        request: Asked,
+        body: dict[str, Any],
+        order: dict[str, str],
+        words: list[str],
+        text: str,
+        seen: int,
+    ) -> Answer:
         status = int(order.get("status", 200))
         if status != 200 and seen < int(order.get("times", 10**9)):
-            head = {"Retry-After": order["after"]} if "after" in order else {}
+            head = {"Retry_After": order["after"]} if "after" in order else {}
             if "date" in order:
-                head["Retry-After"] = formatdate(time.time() + float(order["date"]), usegmt=True)
-            key = http.headers.get("Authorization", "")
+                head["Retry_After"] = formatdate(time.time() + float(order["date"]), usegmt=True)
+            key = request.by_name.get("authorization", "")
             message = f"told to fail with {status}; your key was {key}"
-            message += _confession(words, [http.path, dict(http.headers), body])
+            message += _confession(words, [request.path, dict(request.headers), body])
             if "overflow" in words:
                 message = (
                     "This model's maximum context length is 10 tokens. Please reduce the length."
                 )
-            self._send(http, status, {"error": {"message": message, "type": "mock"}}, head)
-            return
+            return failure(status, message, **head)
         if "noformat" in words and "response_format" in body:
-            self._fail(http, 400, "response_format is not supported")
-            return
-        text = json.loads(text) if "escaped" in words else text or asked
+            return failure(400, "response_format is not supported")
+        text = json.loads(text) if "escaped" in words else text
         finish = "tool_calls" if "tool" in words else "length" if "length" in words else "stop"
-        if body.get("stream"):
-            self._stream(http, body, text, finish, order, words)
-            return
         texts = text.split("~~") if body.get("n") else [text]
+        if body.get("stream"):
+            return self._streamed(body, texts, finish, order, words)
         message_out: dict[str, Any] = {"role": "assistant", "content": texts[0]}
         if "reason" in words:
             message_out["reasoning_content"] = "because"
@@ -191,112 +154,68 @@ class MockOpenAI:
                 }
                 for i, args in enumerate(text.split("|"))
             ]
-        self._send(
-            http,
-            200,
-            {
-                "id": "mock-1",
-                "object": "chat.completion",
-                "created": int(time.time()),
-                "model": body["model"],
-                "system_fingerprint": "mock_fp",
-                "choices": [
-                    {
-                        "index": i,
-                        "message": {**message_out, "content": said},
-                        "finish_reason": finish,
-                    }
-                    for i, said in enumerate([message_out["content"], *texts[1:]])
-                ],
-                "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
-            },
+        choices = [
+            {"index": i, "message": {**message_out, "content": said}, "finish_reason": finish}
+            for i, said in enumerate([message_out["content"], *texts[1:]])
+        ]
+        created = int(time.time())
+        return json_answer(
+            {**_about(body, "chat.completion", created), "choices": choices, "usage": _USAGE}
         )
 
-    def _fail(self, http: BaseHTTPRequestHandler, status: int, message: str) -> None:
-        self._send(http, status, {"error": {"message": message, "type": "mock"}})
-
-    def _send(
+    def _streamed(
         self,
-        http: BaseHTTPRequestHandler,
-        status: int,
-        obj: dict[str, Any],
-        head: dict[str, str] | None = None,
-    ) -> None:
-        out = json.dumps(obj).encode()
-        http.send_response(status)
-        http.send_header("Content-Type", "application/json")
-        http.send_header("Content-Length", str(len(out)))
-        for name, value in (head or {}).items():
-            http.send_header(name, value)
-        http.end_headers()
-        http.wfile.write(out)
-
-    def _stream(
-        self,
-        http: BaseHTTPRequestHandler,
         body: dict[str, Any],
-        text: str,
+        texts: list[str],
         finish: str,
         order: dict[str, str],
         words: list[str],
-    ) -> None:
-        http.send_response(200)
-        http.send_header("Content-Type", "text/event-stream")
-        http.send_header("Connection", "close")
-        if "abort" in order:
-            http.send_header("Content-Length", "1000000")  # more than will come
-        http.end_headers()
-        http.close_connection = True
+    ) -> Answer:
+        def event(delta: dict[str, Any], reason: str | None = None, index: int = 0) -> Any:
+            choice = {"index": index, "delta": delta, "finish_reason": reason}
+            return {**_about(body, "chat.completion.chunk", 1), "choices": [choice]}
 
-        def event(
-            delta: dict[str, Any], reason: str | None = None, index: int = 0, **more: Any
-        ) -> None:
-            obj = {
-                "id": "mock-1",
-                "object": "chat.completion.chunk",
-                "created": 1,
-                "model": body["model"],
-                "system_fingerprint": "mock_fp",
-                "choices": [{"index": index, "delta": delta, "finish_reason": reason}],
-                **more,
-            }
-            http.wfile.write(f"data: {json.dumps(obj)}\n\n".encode())
-            http.wfile.flush()
-
-        event({"role": "assistant", "content": ""})
+        events = [event({"role": "assistant", "content": ""})]
         if "reason" in words:
-            event({"reasoning_content": "be"})
-            event({"reasoning_content": "cause"})
+            events += [event({"reasoning_content": part}) for part in ("be", "cause")]
+        before = len(events)
         size = int(order.get("size", self.chunk_size))
-        texts = text.split("~~") if body.get("n") else [text]
-        pieces = [
-            (choice, said[i : i + size])
-            for i in range(0, max(map(len, texts)), size)
-            for choice, said in enumerate(texts)
-            if i < len(said)
-        ]
-        for n, (choice, piece) in enumerate(pieces):
-            if n == int(order.get("cut", order.get("abort", -1))):
-                return
-            if "tool" in words:
-                call: dict[str, Any] = {"index": 0, "function": {"arguments": piece}}
-                if n == 0:
-                    call.update(id="call_0", type="function")
-                    call["function"]["name"] = "get_weather"
-                event({"tool_calls": [call]})
-            else:
-                event({"content": piece}, index=choice)
-            self.stopped.wait(float(order.get("gap", 0)))
-        for choice in range(len(texts)):
-            event({}, finish, choice)
+        for at in range(0, max(map(len, texts)), size):
+            for index, text in enumerate(texts):
+                piece = text[at : at + size]
+                if "tool" in words:
+                    call: dict[str, Any] = {"index": 0, "function": {"arguments": piece}}
+                    if at == 0:
+                        call.update(id="call_0", type="function")
+                        call["function"]["name"] = "get_weather"
+                    events.append(event({"tool_calls": [call]}))
+                elif piece:
+                    events.append(event({"content": piece}, index=index))
+        cut = before + int(order.get("cut", order.get("abort", 10**9)))
+        broken = cut < len(events)
+        events += [event({}, finish, index) for index in range(len(texts))]
         if (body.get("stream_options") or {}).get("include_usage"):
-            event(
-                {},
-                None,
-                choices=[],
-                usage={"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
-            )
-        http.wfile.write(b"data: [DONE]\n\n")
+            events.append({**event({}), "choices": [], "usage": _USAGE})
+        return event_answer(
+            [*events, "[DONE]"],
+            gap=float(order.get("gap", 0)),
+            cut=cut if broken else None,
+            headers={"Content-Length": "1000000"} if "abort" in order else {},  # more than comes
+        )
+
+
+_USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+
+
+def _about(body: dict[str, Any], kind: str, created: int) -> dict[str, Any]:
+    about = {"id": "mock-1", "object": kind, "created": created, "model": body["model"]}
+    return {**about, "system_fingerprint": "mock_fp"}
+
+
+def failure(status: int, message: str, **headers: str) -> Answer:
+    """A response that says what failed."""
+    body = {"error": {"message": message, "type": "mock"}}
+    return json_answer(body, status, **headers)
 
 
 def unseen(text: str) -> str:
@@ -316,7 +235,6 @@ class OneAnswer(MockOpenAI):
 
     text = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
 
-    def _answer(self, http: Any, body: dict[str, Any]) -> None:
-        super()._answer(
-            http, {**body, "messages": [{"role": "user", "content": "say=" + self.text}]}
-        )
+    def chat(self, request: Asked, body: dict[str, Any]) -> Answer:
+        said = [{"role": "user", "content": "say=" + self.text}]
+        return super().chat(request, {**body, "messages": said})

@@ -17,7 +17,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -78,8 +77,7 @@ class Server(Providers):
     def __init__(self, name: str) -> None:
         self.name = name
         self.dialect = DIALECTS[name]
-        self.asked: Counter[tuple[str, str, bool, bool]] = Counter()
-        self._counting = threading.Lock()
+        self.turns: Counter[tuple[str, str, bool, bool]] = Counter()
         super().__init__(self._replayed)
 
     def model_settings(self) -> dict[str, Any]:
@@ -100,8 +98,7 @@ class Server(Providers):
         if found is None:
             return 400, {"error": {"message": "no situation is named"}}
         key = (self.name, found[1], bool(body.get("tools") or body.get("toolConfig")), stream)
-        with self._counting:
-            turn = self.asked[key]
-            self.asked[key] += 1
+        turn = self.turns[key]
+        self.turns[key] += 1
         answers = ANSWERS[key]
         return answers[min(turn, len(answers) - 1)]

@@ -5,12 +5,11 @@ arrives. Shapes are those of the providers' documentation, as litellm reads them
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
+
+from tests.replay_server import Answer, Asked, ReplayServer
 
 Reply = Callable[[str, dict[str, Any]], tuple[int, Any]]
 """Path and body of a request -> status and body of the answer; a list is a stream of events."""
@@ -167,57 +166,35 @@ def any_answer(path: str, body: dict[str, Any]) -> tuple[int, Any]:
     return 200, openai({"content": "fine"})
 
 
-class Providers:
+class Providers(ReplayServer):
     """`with Providers() as server`: `server.url` is the address, `server.bodies` are the bodies that
     arrived and `server.paths` their paths.
 
-    reply: what is answered, by default `any_answer`.
+    made: makes the answer of path and body, by default `any_answer`.
     """
 
-    def __init__(self, reply: Reply = any_answer) -> None:
-        self.reply = reply
-        self.bodies: list[dict[str, Any]] = []
-        self.paths: list[str] = []
-        server = self
+    def __init__(self, made: Reply = any_answer) -> None:
+        super().__init__()
+        self.made = made
 
-        class Answer(BaseHTTPRequestHandler):
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [asked.json for asked in self.asked]
 
-            def do_POST(self) -> None:
-                length = int(self.headers.get("Content-Length", 0))
-                body = json.loads(self.rfile.read(length) or b"{}")
-                server.bodies.append(body)
-                server.paths.append(self.path)
-                status, answer = server.reply(self.path.partition("?")[0], body)
-                self._send(status, answer)
+    @property
+    def paths(self) -> list[str]:
+        return [asked.path for asked in self.asked]
 
-            def _send(self, status: int, answer: Any) -> None:
-                wire = answer if isinstance(answer, Wire) else wire_of(answer)
-                self.send_response(status)
-                self.send_header("Content-Type", wire.kind)
-                self.send_header("Content-Length", str(len(wire.body)))
-                for name, value in wire.headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(wire.body[: len(wire.body) - wire.missing])
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+    def reply(self, asked: Asked) -> Answer:
+        status, answer = self.made(asked.path.partition("?")[0], asked.json)
+        wire = answer if isinstance(answer, Wire) else wire_of(answer)
+        length = {"Content-Length": str(len(wire.body))}
+        return Answer(
+            [wire.body[: len(wire.body) - wire.missing]],
+            status,
+            {"Content-Type": wire.kind, **length, **wire.headers},
+            cut=1,
+        )
 
 
 def wire_of(answer: Any) -> Wire:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
+from tests.replay_server import Answer, Asked, json_answer
 from toolparse_lab.experiments.run import Run
 
 CITIES = ["Oslo", "Rome", "Lima", "Kyiv", "Bern", "Riga"]
@@ -35,7 +35,7 @@ class MockModel(MockOpenAI):
     """Answers what a model of that skill would: native calls always well, Hermes mostly, Morph with
     days as words."""
 
-    def _answer(self, http: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    def chat(self, request: Asked, body: dict[str, Any]) -> Answer:
         asked, prompt = str(body["messages"][-1]["content"]), str(body["messages"])
         calls: list[dict[str, Any]] | None = None
         text: str | None = None
@@ -69,8 +69,8 @@ class MockModel(MockOpenAI):
             "finish_reason": "tool_calls" if calls else "stop",
         }
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-        self._send(http, 200, {"id": "x", "object": "chat.completion", "created": 1, "model": body["model"],
-                               "choices": [choice], "usage": usage})  # fmt: skip
+        about = {"id": "x", "object": "chat.completion", "created": 1, "model": body["model"]}
+        return json_answer({**about, "choices": [choice], "usage": usage})
 
     @staticmethod
     def city(asked: str) -> str:

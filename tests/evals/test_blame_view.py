@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import toolparse_lab as tp
 from toolparse_lab.core.types import Blame, Evidence
 from toolparse_lab.core.types.tokens import Tokens
 from toolparse_lab.views.blame import render_blame
@@ -41,17 +38,3 @@ def test_there_is_nothing_to_show_where_nothing_broke() -> None:
     # A place outside the text is told in words.
     far = Blame("So.", "model", "", (Evidence("raw", "there", 100, 105),))
     assert "there" in render_blame(far, RAW)
-
-
-def test_recorded_tokens_say_what_the_server_made_of_the_text(tmp_path: Path) -> None:
-    from tests.faulty_server import FaultyServer, failing_trial, planted
-
-    fault = next(f for f in planted() if f.id == "server-26-swaps_arguments")
-    with tp.Lab(tmp_path / "runs.db") as lab, FaultyServer(fault) as server:
-        trial = failing_trial(lab, fault, server)
-        again = trial.retry(logprobs=True, fresh=True)
-    assert again.result is not None
-    assert again.result.tokens is not None
-    assert again.blame.layer == "server", again.blame.explained()
-    assert again.blame.evidence[0].where == "tokens"
-    assert "tool_call" in again.blame.evidence[0].says

@@ -14,6 +14,7 @@ import pytest
 import toolparse_lab as tp
 from tests.bridge import NOW, TIME, WAYS, ask, calls_of, checked, checked_chunks, joined, litellm
 from tests.mock_openai import MockOpenAI, unseen
+from tests.replay_server import Answer, Asked
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.integrations.litellm_bridge import completion
 from toolparse_lab.middleware import Reply, acorrect_answer, correct_answer
@@ -54,12 +55,12 @@ class Correcting(MockOpenAI):
         super().__init__()
         self.corrections: list[str] = []
 
-    def _answer(self, http: Any, body: dict[str, Any]) -> None:
+    def chat(self, request: Asked, body: dict[str, Any]) -> Answer:
         last = str(body["messages"][-1]["content"])
         if "Correct the wrong fields" in last or "CORRECTED parameters" in last:
             order = self.corrections.pop(0)
             body = {**body, "messages": [{"role": "user", "content": unseen(order)}]}
-        super()._answer(http, body)
+        return super().chat(request, body)
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.middleware.tool_server import TOOL, ToolServer
 from tests.mock_openai import MockOpenAI
-from tests.tool_server import TOOL, ToolServer
 from toolparse_lab.middleware.correction import (
     CorrectionContext,
     Feedback,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.tool_server import ToolServer
+from tests.middleware.tool_server import ToolServer
 from toolparse_lab.arguments.schema import coerce
 from toolparse_lab.arguments.schema.go import go_log_line
 from toolparse_lab.core.values import same

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tool_server import TOOL as HTTP_TOOL
-from tests.tool_server import ToolServer
+from tests.middleware.tool_server import TOOL as HTTP_TOOL
+from tests.middleware.tool_server import ToolServer
 from toolparse_lab.core.errors import BadOptions, BadTaskPlan
 from toolparse_lab.middleware.correction import CorrectionContext, Feedback, HttpTool
 from toolparse_lab.middleware.flow import advance

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
+from tests.replay_server import Answer, Asked
 from toolparse_lab.core.errors import BadPlan
 from toolparse_lab.experiments.arms import arms_of
 from toolparse_lab.middleware.plans import PLAN, read_plan_answer
@@ -33,9 +33,10 @@ ANSWERS: dict[str, str] = {}
 class Planner(MockOpenAI):
     """An endpoint that has an answer to each of these questions."""
 
-    def _answer(self, http: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    def chat(self, request: Asked, body: dict[str, Any]) -> Answer:
         answer = ANSWERS[body["messages"][-1]["content"]]
-        super()._answer(http, {**body, "messages": [{"role": "user", "content": f"say={answer}"}]})
+        said = [{"role": "user", "content": f"say={answer}"}]
+        return super().chat(request, {**body, "messages": said})
 
 
 def step(name: str, **parameters: Any) -> dict[str, Any]:

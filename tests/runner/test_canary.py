@@ -6,14 +6,14 @@ from __future__ import annotations
 import json
 import re
 from html import escape
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import toolparse_lab as tp
-from tests.mock_openai import MockOpenAI
+from tests.mock_openai import MockOpenAI, failure
+from tests.replay_server import Answer, Asked, event_answer, json_answer
 from toolparse_lab.entry.foreign.protocol import AnyProtocol, any_protocol
 from toolparse_lab.experiments.endpoint_check import canary_for, judge
 from toolparse_lab.formats.registry import family_heads
@@ -153,14 +153,9 @@ class Server(MockOpenAI):
     strip = False
     call = True
 
-    def __enter__(self) -> Server:
-        super().__enter__()
-        return self
-
-    def _answer(self, http: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
-        if "/api/" in http.path:
-            self._send(http, 200, OLLAMA)
-            return
+    def chat(self, request: Asked, body: dict[str, Any]) -> Answer:
+        if "/api/" in request.path:
+            return json_answer(OLLAMA)
         asked = str(body["messages"][-1]["content"])
         copy: Any = asked.split("\n-----\n")[-1].removesuffix("\n-----")
         message: dict[str, Any] = {"role": "assistant", "content": copy}
@@ -174,32 +169,12 @@ class Server(MockOpenAI):
                 {"delta": message},
                 {"delta": {}, "finish_reason": "stop"},
             ]
-            http.send_response(200)
-            http.send_header("Content-Type", "text/event-stream")
-            http.end_headers()
-            for c in chunks:
-                event = {
-                    "id": "x",
-                    "object": "chat.completion.chunk",
-                    "model": "m",
-                    "choices": [{"index": 0, **c}],
-                }
-                http.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
-            http.wfile.write(b"data: [DONE]\n\n")
-            http.close_connection = True
-            return
+            about = {"id": "x", "object": "chat.completion.chunk", "model": "m"}
+            events = [{**about, "choices": [{"index": 0, **c}]} for c in chunks]
+            return event_answer([*events, "[DONE]"])
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        self._send(
-            http,
-            200,
-            {
-                "id": "x",
-                "object": "chat.completion",
-                "created": 1,
-                "model": "m",
-                "choices": [choice],
-            },
-        )
+        about = {"id": "x", "object": "chat.completion", "model": "m"}
+        return json_answer({**about, "choices": [choice]})
 
 
 def models(server: MockOpenAI, **more: Any) -> dict[str, tp.Model]:
@@ -247,8 +222,8 @@ def test_a_failed_native_arm_is_refused(tmp_path: Path) -> None:
         bad = models(server)
         plan = lab.plan(CASES, bad, ["native"], max_tokens=5)
         lab.run(plan, progress=False)  # nobody has checked
-        refusal = {"error": {"message": "no tools here"}}
-        server._answer = lambda http, body: server._send(http, 400, refusal)  # type: ignore[method-assign]
+        refusal = failure(400, "no tools here")
+        server.chat = lambda request, body: refusal  # type: ignore[method-assign]
         assert lab.check(bad, "native").failed
     with tp.Lab(tmp_path / "a.db") as lab:  # another day
         with pytest.raises(tp.errors.BadPlan, match="'m' failed its canary") as caught:

@@ -4,7 +4,6 @@ is as for others."""
 from __future__ import annotations
 
 import json
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
+from tests.replay_server import Answer, Asked, event_answer, json_answer
 from toolparse_lab.core.errors import BadPlan, NoStrictForm
 from toolparse_lab.experiments.arms import FACTORS, Arm, arm_of, arms_of
 from toolparse_lab.runner.store.recording import export_recording
@@ -272,7 +272,7 @@ def test_a_case_without_tools_is_a_plain_question(tmp_path: Path) -> None:
 class AllZero(MockOpenAI):
     """An endpoint that gives all parallel calls the index 0, as some do."""
 
-    def _answer(self, http: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+    def chat(self, request: Asked, body: dict[str, Any]) -> Answer:
         pieces = [
             ("a", "get_weather", '{"city"'),
             (None, None, ': "Paris"}'),
@@ -288,21 +288,16 @@ class AllZero(MockOpenAI):
         if not body.get("stream"):
             message = {"role": "assistant", "content": None, "tool_calls": calls}
             choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-            self._send(http, 200, {**head, "object": "chat.completion", "choices": [choice]})
-            return
-        http.send_response(200)
-        http.send_header("Content-Type", "text/event-stream")
-        http.end_headers()
-        http.close_connection = True
+            return json_answer({**head, "object": "chat.completion", "choices": [choice]})
+        events: list[Any] = []
         for delta in [*({"tool_calls": [c]} for c in calls), None]:
             choice = {
                 "index": 0,
                 "delta": delta or {},
                 "finish_reason": None if delta else "tool_calls",
             }
-            event = {**head, "object": "chat.completion.chunk", "choices": [choice]}
-            http.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
-        http.wfile.write(b"data: [DONE]\n\n")
+            events.append({**head, "object": "chat.completion.chunk", "choices": [choice]})
+        return event_answer([*events, "[DONE]"])
 
 
 @pytest.mark.parametrize("stream", [False, True])

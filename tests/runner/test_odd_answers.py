@@ -2,16 +2,16 @@
 
 import asyncio
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from openai._models import construct_type
 from openai.types.chat import ChatCompletionChunk
 
+from tests import replay_server
 from tests.mock_openai import MockOpenAI
+from tests.replay_server import ReplayServer
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.runner.answer import Answer
 from toolparse_lab.runner.complete import complete
@@ -29,32 +29,13 @@ def response(content: Any = "hello", **changes: Any) -> dict[str, Any]:
     return {**whole, "choices": [choice], "usage": USAGE, **changes}
 
 
-class OneAnswer:
-    """A server that answers everything with `body`."""
-
-    def __init__(self) -> None:
-        self.body, self.kind = "", "application/json"
-        served = self
-
-        class Answer(BaseHTTPRequestHandler):
-            def log_message(self, format: str, *args: Any) -> None:
-                """Silence."""
-
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
-                body = served.body.encode()
-                self.send_response(200)
-                self.send_header("Content-Type", served.kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+class OneAnswer(ReplayServer):
+    """A server that answers everything with one body."""
 
     def ask(self, body: Any, kind: str = "application/json", stream: bool = False) -> Completion:
-        self.body, self.kind = body if isinstance(body, str) else json.dumps(body), kind
-        url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
-        return asyncio.run(complete(question(url, stream=stream)))
+        text = body if isinstance(body, str) else json.dumps(body)
+        self.answer = replay_server.Answer([text.encode()], headers={"Content-Type": kind})
+        return asyncio.run(complete(question(f"{self.url}/v1", stream=stream)))
 
 
 def question(url: str, text: str = "hi", stream: bool = False, **model: Any) -> Request:
@@ -64,13 +45,8 @@ def question(url: str, text: str = "hi", stream: bool = False, **model: Any) -> 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[OneAnswer]:
-    odd = OneAnswer()
-    thread = threading.Thread(target=odd.server.serve_forever, args=(0.05,))
-    thread.start()
-    yield odd
-    odd.server.shutdown()
-    odd.server.server_close()
-    thread.join()
+    with OneAnswer() as odd:
+        yield odd
 
 
 @pytest.mark.parametrize(
@@ -106,9 +82,8 @@ def test_a_whole_answer_to_a_streamed_question_is_taken(server: OneAnswer, conte
 
 @pytest.mark.parametrize("indent", [None, 2])
 def test_it_is_taken_from_the_lines_of_a_stream_too(server: OneAnswer, indent: int | None) -> None:
-    server.body, server.kind = json.dumps(response(), indent=indent), "application/json"
-    url = f"http://127.0.0.1:{server.server.server_address[1]}/v1"
-    endpoint = Model("hosted_vllm/m", api_base=url, api_key="planted-key-1")
+    server.answer = replay_server.Answer([json.dumps(response(), indent=indent).encode()])
+    endpoint = Model("hosted_vllm/m", api_base=f"{server.url}/v1", api_key="planted-key-1")
     asked = Request(endpoint, "m", ({"role": "user", "content": "hi"},), stream=True)
     answer = asyncio.run(complete(asked))
     assert (answer.status, answer.raw, answer.completion_tokens) == ("ok", "hello", 2)

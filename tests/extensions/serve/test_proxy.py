@@ -24,9 +24,9 @@ import pytest
 
 import toolparse_lab as tp
 from tests.extensions.serve.recorded import recorded_trials
+from tests.replay_server import Answer, ReplayServer
 from tests.runner.test_secrets import forms, stored
 from tests.waiting import wait_until
-from tests.wire_server import Answer, WireServer
 from toolparse_lab.core.errors import BadOptions, SetupError, ToolparseError
 from toolparse_lab.extensions.serve import Proxy, proxy
 from toolparse_lab.runner.exchange.passed import Passed
@@ -94,8 +94,8 @@ class Got:
 
 
 @pytest.fixture
-def server() -> Iterator[WireServer]:
-    with WireServer(whole("Hello")) as running:
+def server() -> Iterator[ReplayServer]:
+    with ReplayServer(whole("Hello")) as running:
         yield running
 
 
@@ -128,7 +128,9 @@ ANSWERS = {
 
 @pytest.mark.parametrize("method", ["POST", "GET", "HEAD", "DELETE", "PATCH", "OPTIONS"])
 @pytest.mark.parametrize("name", list(ANSWERS))
-def test_a_caller_receives_what_the_server_sent(server: WireServer, name: str, method: str) -> None:
+def test_a_caller_receives_what_the_server_sent(
+    server: ReplayServer, name: str, method: str
+) -> None:
     server.answer = ANSWERS[name]
     path = "/v1/files/a%2Fb;x?q=%20+&q=2"
     body = b"\x00 any bytes" if method in ("POST", "PATCH") else None
@@ -144,7 +146,7 @@ def test_a_caller_receives_what_the_server_sent(server: WireServer, name: str, m
     assert host in second.headers
 
 
-def test_hop_by_hop_headers_stay_and_all_others_go_on(server: WireServer) -> None:
+def test_hop_by_hop_headers_stay_and_all_others_go_on(server: ReplayServer) -> None:
     server.answer = Answer([b"{}"], headers={"Connection": "x-mine", "X-Mine": "1", "X-Other": "2"})
     sent = {"Connection": "keep-alive, X-Hop", "X-Hop": "1", "TE": "trailers", "X-End": "2"}
     with proxy(server.url) as p:
@@ -158,7 +160,7 @@ def test_hop_by_hop_headers_stay_and_all_others_go_on(server: WireServer) -> Non
 
 
 def test_pieces_are_passed_one_by_one_and_recorded_with_their_times(
-    server: WireServer, tmp_path: Path
+    server: ReplayServer, tmp_path: Path
 ) -> None:
     server.answer = streamed(*(f"w{n} " for n in range(20)), gap=0.01)
     with proxy(server.url, store=tmp_path / "live.db") as p:
@@ -275,7 +277,7 @@ APIS: dict[str, tuple[dict[str, Any], Answer, Answer]] = {
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 @pytest.mark.parametrize("path", list(APIS))
 def test_the_answers_of_every_api_are_recorded(
-    server: WireServer, tmp_path: Path, path: str, stream: bool
+    server: ReplayServer, tmp_path: Path, path: str, stream: bool
 ) -> None:
     question, plain, pieces = APIS[path]
     server.answer = pieces if stream else plain
@@ -295,7 +297,7 @@ def test_the_answers_of_every_api_are_recorded(
 
 
 def test_a_call_that_the_server_left_in_the_text_is_read(
-    server: WireServer, tmp_path: Path
+    server: ReplayServer, tmp_path: Path
 ) -> None:
     text = '<tool_call>{"name": "find_berth", "arguments": {"port": "Ystad"}}</tool_call>'
     server.answer = whole(text)
@@ -314,7 +316,7 @@ def test_a_call_that_the_server_left_in_the_text_is_read(
 
 
 def test_what_is_no_question_to_a_model_passes_and_is_not_recorded(
-    server: WireServer, tmp_path: Path
+    server: ReplayServer, tmp_path: Path
 ) -> None:
     with proxy(server.url, store=tmp_path / "live.db") as p:
         for path in ("/v1/embeddings", "/v1/threads/1/messages", "/v1/messages/count_tokens"):
@@ -327,7 +329,7 @@ def test_what_is_no_question_to_a_model_passes_and_is_not_recorded(
 
 @pytest.mark.parametrize("upstream_path", ["", "/v1", "/v1/"])
 def test_a_client_may_take_the_address_with_or_without_the_path(
-    server: WireServer, upstream_path: str
+    server: ReplayServer, upstream_path: str
 ) -> None:
     with proxy(server.url + upstream_path) as p:
         assert p.url == f"http://127.0.0.1:{p.port}{upstream_path.rstrip('/')}"
@@ -340,7 +342,7 @@ def test_a_client_may_take_the_address_with_or_without_the_path(
 # -- what fails
 
 
-def test_a_stream_that_is_cut_stays_cut(server: WireServer, tmp_path: Path) -> None:
+def test_a_stream_that_is_cut_stays_cut(server: ReplayServer, tmp_path: Path) -> None:
     server.answer = streamed("one ", "two ", "three", cut=2)
     with proxy(server.url, store=tmp_path / "live.db") as p:
         direct, passed = (Got(port) for port in (server.port, p.port))
@@ -359,7 +361,7 @@ def test_a_stream_that_is_cut_stays_cut(server: WireServer, tmp_path: Path) -> N
     assert record.end == "cut"
 
 
-def test_a_plain_answer_that_is_cut_stays_cut(server: WireServer, tmp_path: Path) -> None:
+def test_a_plain_answer_that_is_cut_stays_cut(server: ReplayServer, tmp_path: Path) -> None:
     server.answer = Answer([b'{"choices": [', b"]}"], cut=1)
     with proxy(server.url, store=tmp_path / "live.db") as p:
         direct, passed = (Got(port) for port in (server.port, p.port))
@@ -371,7 +373,7 @@ def test_a_plain_answer_that_is_cut_stays_cut(server: WireServer, tmp_path: Path
 
 
 def test_a_dead_server_is_a_502_of_type_upstream(tmp_path: Path) -> None:
-    with WireServer() as server:
+    with ReplayServer() as server:
         address = server.url
     with proxy(address, store=tmp_path / "live.db") as p:
         got = Got(p.port)
@@ -402,7 +404,7 @@ def test_a_server_that_ends_before_its_head_is_a_502(head: bytes) -> None:
     assert (got.status, got.json()["error"]["type"]) == (502, "upstream")
 
 
-def test_failures_of_the_server_pass_and_are_recorded(server: WireServer, tmp_path: Path) -> None:
+def test_failures_of_the_server_pass_and_are_recorded(server: ReplayServer, tmp_path: Path) -> None:
     server.answer = ANSWERS["429"]
     with proxy(server.url, store=tmp_path / "live.db") as p:
         got = Got(p.port)
@@ -416,7 +418,7 @@ def test_failures_of_the_server_pass_and_are_recorded(server: WireServer, tmp_pa
 
 
 def test_a_caller_that_goes_away_ends_the_request_of_the_server(
-    server: WireServer, tmp_path: Path
+    server: ReplayServer, tmp_path: Path
 ) -> None:
     server.answer = streamed("word ", gap=0.01, hang=True)
     with proxy(server.url, store=tmp_path / "live.db") as p:
@@ -432,7 +434,7 @@ def test_a_caller_that_goes_away_ends_the_request_of_the_server(
 
 
 def test_a_slow_caller_holds_nobody_up_and_no_bytes_in_memory(
-    server: WireServer, tmp_path: Path
+    server: ReplayServer, tmp_path: Path
 ) -> None:
     size, count = 65_536, 320
     server.answers["/v1/big"] = Answer([b"x" * size] * count, chunked=True)
@@ -464,7 +466,7 @@ def _wait(condition: Any) -> None:
 # -- who may ask
 
 
-def test_an_address_or_a_port_that_cannot_be_one_is_refused(server: WireServer) -> None:
+def test_an_address_or_a_port_that_cannot_be_one_is_refused(server: ReplayServer) -> None:
     for bad in ("gpu:8000", "http://", "ftp://x", "http://x/?key=abcdef"):
         with pytest.raises(BadOptions, match="an address"):
             proxy(bad)
@@ -480,7 +482,7 @@ def test_an_address_or_a_port_that_cannot_be_one_is_refused(server: WireServer) 
         proxy(server.url, store="/nowhere/at/all/live.db")
 
 
-def test_a_key_of_the_proxy_is_asked_for_and_goes_no_further(server: WireServer) -> None:
+def test_a_key_of_the_proxy_is_asked_for_and_goes_no_further(server: ReplayServer) -> None:
     with proxy(server.url, host="0.0.0.0", api_key=KEY, upstream_key="upstream-key-1") as p:
         assert Got(p.port).status == 401
         assert Got(p.port, headers={"Authorization": f"Bearer {KEY}"}).status == 200
@@ -492,7 +494,7 @@ def test_a_key_of_the_proxy_is_asked_for_and_goes_no_further(server: WireServer)
     assert [head.get("x-api-key") for head in heads] == [None, "upstream-key-1", None]
 
 
-def test_pages_of_other_sites_may_not_ask(server: WireServer) -> None:
+def test_pages_of_other_sites_may_not_ask(server: ReplayServer) -> None:
     with proxy(server.url) as p:
         assert Got(p.port, headers={"Origin": "http://evil.example"}).status == 403
         assert Got(p.port, headers={"Host": "evil.example"}).status == 403
@@ -502,7 +504,7 @@ def test_pages_of_other_sites_may_not_ask(server: WireServer) -> None:
 # -- flags
 
 
-def test_no_flag_is_added_unless_somebody_says_so(server: WireServer, tmp_path: Path) -> None:
+def test_no_flag_is_added_unless_somebody_says_so(server: ReplayServer, tmp_path: Path) -> None:
     body = {"model": "m", "messages": [], "logprobs": False}
     with proxy(server.url, store=tmp_path / "live.db", ask_raw="vllm") as p:
         Got(p.port, body=body)
@@ -577,7 +579,7 @@ def _repeated(n: int = 3) -> Iterator[Answer]:
 
 @pytest.mark.parametrize("number", range(9))
 def test_a_planted_key_is_in_no_file(
-    server: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    server: ReplayServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     monkeypatch.setenv("PLANTED_API_KEY", SECRETS["environment"])
     server.answer = list(_repeated())[number]
@@ -621,7 +623,7 @@ def test_a_planted_key_is_in_no_file(
         assert not completion.chunks or completion.chunks[-1].at >= completion.chunks[0].at
 
 
-def test_a_key_that_says_nothing_is_no_secret(server: WireServer, tmp_path: Path) -> None:
+def test_a_key_that_says_nothing_is_no_secret(server: ReplayServer, tmp_path: Path) -> None:
     server.answer = whole("none of the EMPTY ones")
     with proxy(server.url, store=tmp_path / "live.db") as p:
         for key in ("none", "EMPTY"):
@@ -633,7 +635,7 @@ def test_a_key_that_says_nothing_is_no_secret(server: WireServer, tmp_path: Path
 
 
 def test_a_tool_with_a_parameter_password_stays_as_it_is(
-    server: WireServer, tmp_path: Path
+    server: ReplayServer, tmp_path: Path
 ) -> None:
     schema = {"type": "object", "properties": {"password": {"type": "string"}}}
     tools = [{"type": "function", "function": {"name": "log_in", "parameters": schema}}]
@@ -667,7 +669,7 @@ def _run(words: list[str], folder: Path, **more: Any) -> tuple[subprocess.Popen[
 
 
 @pytest.mark.slow
-def test_kill_9_loses_only_what_was_in_flight(server: WireServer, tmp_path: Path) -> None:
+def test_kill_9_loses_only_what_was_in_flight(server: ReplayServer, tmp_path: Path) -> None:
     server.answers["/api/chat"] = streamed("never ", "ends", gap=0.01, hang=True)
     words = [
         "serve",
@@ -705,7 +707,7 @@ def _count(path: Path) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_it_with_everything_written(
-    server: WireServer, tmp_path: Path, ending: signal.Signals
+    server: ReplayServer, tmp_path: Path, ending: signal.Signals
 ) -> None:
     server.answers["/api/chat"] = streamed("never ", "ends", gap=0.01, hang=True)
     words = [
@@ -738,7 +740,7 @@ def test_ctrl_c_ends_it_with_everything_written(
 
 
 @pytest.mark.slow
-def test_a_full_disk_does_not_reach_the_caller(server: WireServer, tmp_path: Path) -> None:
+def test_a_full_disk_does_not_reach_the_caller(server: ReplayServer, tmp_path: Path) -> None:
     server.answer = whole("long " + os.urandom(20_000).hex())
     words = [
         "serve",
@@ -766,7 +768,7 @@ def test_a_full_disk_does_not_reach_the_caller(server: WireServer, tmp_path: Pat
 
 
 def test_a_full_queue_drops_records_and_counts_them(
-    server: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: ReplayServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from toolparse_lab.extensions.serve import writer
 
@@ -785,7 +787,7 @@ def test_a_full_queue_drops_records_and_counts_them(
     assert len(exchanges(tmp_path / "live.db")) == p.recorded
 
 
-def test_many_streams_at_once_are_each_what_was_sent(server: WireServer, tmp_path: Path) -> None:
+def test_many_streams_at_once_are_each_what_was_sent(server: ReplayServer, tmp_path: Path) -> None:
     server.answer = streamed(*(f"word {n} " for n in range(30)), gap=0.002)
     with proxy(server.url, store=tmp_path / "live.db") as p:
         with concurrent.futures.ThreadPoolExecutor(120) as pool:
@@ -795,7 +797,7 @@ def test_many_streams_at_once_are_each_what_was_sent(server: WireServer, tmp_pat
         assert (p.recorded, p.dropped) == (120, 0)
 
 
-def test_it_ends_once_and_frees_its_port(server: WireServer) -> None:
+def test_it_ends_once_and_frees_its_port(server: ReplayServer) -> None:
     running: Proxy = proxy(server.url)
     port = running.port
     running.close()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import toolparse_lab as tp
-from tests.faulty_server import FaultyServer, failing_trial, planted
+from tests.extensions.study.faulty_server import FaultyServer, failing_trial, planted
+from tests.replay_server import Answer, Asked, ReplayServer, event_answer, json_answer
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.scoring.trial import Trial
@@ -33,47 +33,22 @@ CALL = {"name": "find_berth", "arguments": {"port": "Ystad"}}
 CASE = {"id": "c", "input": "A berth in Ystad?", "tools": [TOOL], "target": [CALL]}
 
 
-class Stack:
+class Stack(ReplayServer):
     """A model that always writes the right call if it sees the tool, and a server around it that
     breaks one layer. `takes_logprobs`: gives, ignores or refuses."""
 
     def __init__(self, fault: str, takes_logprobs: str = "ignores") -> None:
-        self.fault, self.takes_logprobs, self.asked = fault, takes_logprobs, 0
-        stack = self
+        super().__init__()
+        self.url += "/v1"
+        self.fault, self.takes_logprobs = fault, takes_logprobs
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+    def reply(self, asked: Asked) -> Answer:
+        status, said = self.made(asked.json)
+        if asked.json.get("stream") and status == 200:
+            return event_answer(self.streamed(said))
+        return json_answer(said, status)
 
-            def log_message(self, format: str, *args: Any) -> None:
-                """Silence."""
-
-            def do_POST(self) -> None:
-                stack.asked += 1
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                status, said = stack.answer(body)
-                data = json.dumps(said).encode()
-                self.send_response(status)
-                if body.get("stream") and status == 200:
-                    data = stack.streamed(said)
-                    self.send_header("Content-Type", "text/event-stream")
-                else:
-                    self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-
-    def __enter__(self) -> Stack:
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-    def answer(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def made(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if body.get("logprobs") and self.takes_logprobs == "refuses":
             return 400, {"error": {"message": "logprobs are not supported", "code": 400}}
         tools = [] if self.fault == "template" else body.get("tools") or []
@@ -84,7 +59,7 @@ class Stack:
         if self.fault == "model":
             text = text.replace("Ystad", "Kiel")
         if self.fault == "sampler" and body.get("temperature", 1) > 0:
-            text = text.replace("Ystad", "Y" + "sz" * (self.asked % 5 + 1))
+            text = text.replace("Ystad", "Y" + "sz" * (len(self.asked) % 5 + 1))
         limit = body.get("max_tokens")
         reason = "stop"
         if limit is not None and len(text) > 4 * limit:
@@ -109,7 +84,7 @@ class Stack:
         return 200, {"id": "x", "object": "chat.completion", "created": 1, "model": "m",
                      "choices": [choice], "usage": usage}  # fmt: skip
 
-    def streamed(self, said: dict[str, Any]) -> bytes:
+    def streamed(self, said: dict[str, Any]) -> list[Any]:
         choice = said["choices"][0]
         delta = dict(choice["message"])
         if "tool_calls" in delta:
@@ -117,9 +92,7 @@ class Stack:
         start = {"index": 0, "delta": delta, "finish_reason": None}
         end = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
         base = {**said, "object": "chat.completion.chunk"}
-        events = [{**base, "choices": [start]}, {**base, "choices": [end]}]
-        lines = [f"data: {json.dumps(event)}\n\n" for event in events]
-        return "".join([*lines, "data: [DONE]\n\n"]).encode()
+        return [{**base, "choices": [start]}, {**base, "choices": [end]}, "[DONE]"]
 
 
 @pytest.fixture
@@ -139,10 +112,10 @@ def asked(lab: tp.Lab, url: str, **settings: Any) -> Trial:
 def test_the_fault_of_a_layer_is_found(lab: tp.Lab, fault: str, logprobs: str) -> None:
     with Stack(fault, logprobs) as stack:
         trial = asked(lab, stack.url, temperature=0.7)
-        before = stack.asked
+        before = len(stack.asked)
         found = blame(trial, budget=12)
         assert found.layer == fault, str(found)
-        assert stack.asked - before <= 12
+        assert len(stack.asked) - before <= 12
         assert max(found.likely, key=lambda layer: found.likely[layer]) == fault
     # Every request is recorded, and a probe's answer can be opened like any other.
     assert all(a.trial.completion is not None for a in found.asked)
@@ -155,9 +128,13 @@ def test_the_fault_of_a_layer_is_found(lab: tp.Lab, fault: str, logprobs: str) -
 def test_what_the_record_says_is_not_asked(lab: tp.Lab) -> None:
     with Stack("none") as stack:
         trial = asked(lab, stack.url, max_tokens=8)
-        before = stack.asked
+        before = len(stack.asked)
         found = blame(trial)
-        assert (found.layer, found.blame.code, stack.asked) == ("client", "token_limit", before)
+        assert (found.layer, found.blame.code, len(stack.asked)) == (
+            "client",
+            "token_limit",
+            before,
+        )
 
 
 def test_a_dead_endpoint_and_a_healthy_one_beside_it(lab: tp.Lab) -> None:
@@ -212,15 +189,15 @@ def test_a_longer_case_asks_the_same() -> None:
     "name",
     [
         # An error that stays where no call is written is the template's, one that goes is not.
-        "template-14-raises_items",
-        "server-27-error_500_index",
+        "template-raises_items",
+        "server-error_500_index",
         # One request is written in two lengths.
-        "template-20-user_cut",
-        "template-26-no_generation_prompt",
+        "template-user_cut",
+        "template-no_generation_prompt",
         # No model writes a call without a name into a field of its own.
-        "server-08-stream_head_lost",
+        "server-stream_head_lost",
         # What the request said beside the parameters that the lab knows.
-        "client-25-choice_none",
+        "client-choice_none",
     ],
 )
 def test_planted_faults_that_take_a_probe_of_their_own(lab: tp.Lab, name: str) -> None:
@@ -239,3 +216,15 @@ def test_the_command_asks(tmp_path: Path, capsys: Any, monkeypatch: pytest.Monke
         monkeypatch.setenv("OPENAI_API_KEY", "k")
         assert main(["blame", "latest", "--ask", "--store", store]) == 0
     assert "1 failed trial: template 1" in capsys.readouterr().out
+
+
+def test_recorded_tokens_say_what_the_server_made_of_the_text(lab: tp.Lab) -> None:
+    fault = next(f for f in planted() if f.kind == "swaps_arguments")
+    with FaultyServer(replace(fault, logprobs=True)) as server:
+        trial = failing_trial(lab, fault, server)
+        again = trial.retry(logprobs=True, fresh=True)
+    assert again.result is not None
+    assert again.result.tokens is not None
+    assert again.blame.layer == "server", again.blame.explained()
+    assert again.blame.evidence[0].where == "tokens"
+    assert "tool_call" in again.blame.evidence[0].says

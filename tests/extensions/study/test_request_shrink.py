@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.json_server import JsonServer
+from tests.replay_server import Answer, Asked, ReplayServer, json_answer
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.extensions.study import shrink_request
@@ -42,14 +42,13 @@ CASE = {
 GOOD = '<tool_call>{"name": "get_tide", "arguments": {"port": "Bergen"}}</tool_call>'
 
 
-def astray(body: dict[str, Any]) -> dict[str, Any]:
+def astray(asked: Asked) -> Answer:
     """A model that forgets the call where it is to answer briefly."""
-    text = "14:10." if "briefly" in json.dumps(body["messages"]) else GOOD
+    text = "14:10." if "briefly" in json.dumps(asked.json["messages"]) else GOOD
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    return {
-        "id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]
-    }  # fmt: skip
+    about = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+    return json_answer({**about, "choices": [choice]})
 
 
 @pytest.fixture
@@ -65,7 +64,7 @@ def failing(lab: tp.Lab, url: str, case: dict[str, Any] = CASE) -> Any:
 
 
 def test_what_is_left_is_what_led_it_astray_and_what_the_target_speaks_of(lab: tp.Lab) -> None:
-    with JsonServer(astray) as server:
+    with ReplayServer(astray) as server:
         trial = failing(lab, server.url)
         small = shrink_request(trial)
     assert small.whole
@@ -82,7 +81,7 @@ def test_what_is_left_is_what_led_it_astray_and_what_the_target_speaks_of(lab: t
 
 
 def test_a_small_budget_keeps_what_was_found(lab: tp.Lab) -> None:
-    with JsonServer(astray) as server:
+    with ReplayServer(astray) as server:
         small = shrink_request(failing(lab, server.url), budget=3)
     assert not small.whole
     assert small.asked == 3
@@ -92,7 +91,7 @@ def test_a_small_budget_keeps_what_was_found(lab: tp.Lab) -> None:
 
 def test_what_did_not_fail_has_nothing_to_keep(lab: tp.Lab) -> None:
     good = {**CASE, "messages": [{"role": "user", "content": "When is high water in Bergen?"}]}
-    with JsonServer(astray) as server:
+    with ReplayServer(astray) as server:
         trial = failing(lab, server.url, good)
         with pytest.raises(BadOptions, match="did not fail"):
             shrink_request(trial)
@@ -103,7 +102,7 @@ def test_the_command_shows_the_smallest_request(
 ) -> None:
     store = str(tmp_path / "runs.db")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    with JsonServer(astray) as server:
+    with ReplayServer(astray) as server:
         with tp.Lab(store) as lab:
             failing(lab, server.url)
         assert main(["blame", "latest", "--smallest", "--budget", "60", "--store", store]) == 0

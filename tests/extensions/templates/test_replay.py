@@ -11,7 +11,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.chat_templates import WITH_TURNS, WITH_TURNS_CALL
-from tests.json_server import JsonServer
+from tests.replay_server import ReplayServer, json_answer
 from tests.vocabularies import answer_of, vocabulary
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
@@ -227,7 +227,7 @@ def test_a_replay_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
 COMPACT = '<tool_call>{"name":"weather","arguments":{"city":"Oslo","days":3}}</tool_call>'
 
 
-def token_server(spaces: str) -> JsonServer:
+def token_server(spaces: str) -> ReplayServer:
     """A server that gives ids of prompt and answer, as vLLM does for `return_token_ids`: the first
     answer calls a tool, the next one says what it gave.
 
@@ -258,7 +258,7 @@ def token_server(spaces: str) -> JsonServer:
             "prompt_token_ids": prompt,
         }  # fmt: skip
 
-    return JsonServer(answer)
+    return ReplayServer(lambda asked: json_answer(answer(asked.json)))
 
 
 @pytest.mark.parametrize("spaces", ["", " "])

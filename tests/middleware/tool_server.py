@@ -5,14 +5,13 @@ status that is named there (`/status/503`)."""
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 from urllib.parse import unquote
 
 import jsonschema
 import pydantic
+
+from tests.replay_server import Answer, Asked, ReplayServer
 
 SCHEMA = {
     "type": "object",
@@ -72,37 +71,19 @@ def _jsonschema(arguments: Any) -> str | None:
     return None
 
 
-class ToolServer:
+class ToolServer(ReplayServer):
     """`with ToolServer() as server`: `server.url` ends without a slash; `bodies` came in."""
 
-    def __init__(self) -> None:
-        self.bodies: list[Any] = []
-        tool = self
+    @property
+    def bodies(self) -> list[Any]:
+        return [asked.json for asked in self.asked]
 
-        class Answer(BaseHTTPRequestHandler):
-            def log_message(self, format: str, *args: Any) -> None:
-                """Silence."""
-
-            def do_POST(self) -> None:
-                arguments = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                tool.bodies.append(arguments)
-                status, body = tool.answer(self.path, arguments)
-                content = body.encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
-
-    def answer(self, path: str, arguments: Any) -> tuple[int, str]:
-        """Status and body for some arguments."""
-        dialect, _, rest = path.lstrip("/").partition("/")
+    def reply(self, asked: Asked) -> Answer:
+        arguments = asked.json
+        dialect, _, rest = asked.path.lstrip("/").partition("/")
         if dialect == "status":
             status, _, body = rest.partition("/")
-            return int(status), unquote(body)
+            return _said(int(status), unquote(body))
         error = {
             "go": lambda: _go(arguments),
             "pydantic": lambda: _pydantic(arguments, wrap=False),
@@ -110,16 +91,9 @@ class ToolServer:
             "jsonschema": lambda: _jsonschema(arguments),
         }[dialect]()
         if error is not None:
-            return 422 if dialect == "fastapi" else 400, error
-        return 200, json.dumps({"got": arguments})
+            return _said(422 if dialect == "fastapi" else 400, error)
+        return _said(200, json.dumps({"got": arguments}))
 
-    def __enter__(self) -> ToolServer:
-        self.thread.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+def _said(status: int, body: str) -> Answer:
+    return Answer([body.encode()], status, {})
