@@ -502,28 +502,9 @@ def test_a_pipe_gets_every_column(
         assert column in head
 
 
-def test_power_is_told_of_every_pair_or_of_two_names(
-    recorded: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["power"]) == 0
-    assert capsys.readouterr().out.startswith("hermes v morph_xml: 6 cases show a drop of ")
-    (row,) = out_of(capsys, ["power", "latest", "morph_xml", "hermes", "--drop", "0.2"])["rows"]
-    assert (row["comparison"], row["cases"], row["drop"]) == ("morph_xml v hermes", 6, 0.2)
-    (surer,) = out_of(
-        capsys,
-        ["power", "latest", "morph_xml", "hermes", "--drop=0.2", "--power=0.95", "--alpha=0.01"],
-    )["rows"]
-    assert surer["needed"] > row["needed"]
-    later = out_of(capsys, ["power", "latest", "--again"])["rows"]
-    assert [r["comparison"] for r in later] == ["hermes v a later run", "morph_xml v a later run"]
-
-
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ("power latest hermes", "power compares two names"),
-        ("power latest hermes nobody", "no such two arms"),
-        ("power --drop 3", "drop is a share"),
         ("report --ladder --out ladder.pdf", "not written as this kind of file"),
     ],
 )

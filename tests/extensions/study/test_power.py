@@ -4,6 +4,8 @@ simulation."""
 from __future__ import annotations
 
 import itertools
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,10 @@ import pytest
 from scipy import stats as scipy_stats
 from statsmodels.stats.power import TTestPower
 
+import toolparse_lab as tp
 from benchmarks.power import BOUND, DROPS, SCENARIOS, Scenario, printed, simulated
 from tests.recorded import recorded_run
+from toolparse_lab.cli import main
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures.cells import REQUIRED
 from toolparse_lab.evals.reports.figures.differences import mcnemar_exact, sign_flip
@@ -248,3 +252,52 @@ def test_cases_with_one_question_are_no_more_cases(same_answers: bool) -> None:
     assert "80 cases in all. They count as one case." in str(doubled)
     assert doubled.note in doubled._repr_html_()
     assert power(once).note == ""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """A store with six cases of the shipped recording in two arms."""
+    path = str(tmp_path / "runs.db")
+    cases = tp.load_cases(Path(__file__).parents[3] / "datasets" / "cases.jsonl")
+    models = {"small": tp.Model("toolparse-local/smollm2-135m")}
+    with tp.Lab(path) as lab:
+        lab.replaying(tp.example_recording())
+        settings = {"decoding": "grammar", "wording": "brief", "max_tokens": 128}
+        plan = lab.plan(list(cases)[:6], models, ["hermes", "morph_xml"], **settings)
+        lab.run(plan, progress=False)
+    return path
+
+
+def test_the_command_tells_of_every_pair_or_of_two_names(
+    store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rows(words: str) -> list[dict[str, Any]]:
+        assert main(["power", *words.split(), "--store", store, "--json"]) == 0
+        found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["rows"]
+        return found
+
+    assert main(["power", "--store", store]) == 0
+    assert capsys.readouterr().out.startswith("hermes v morph_xml: 6 cases show ")
+    (row,) = rows("latest morph_xml hermes --drop 0.2")
+    assert (row["name"], row["cases"], row["drop"]) == ("morph_xml v hermes", 6, 0.2)
+    (surer,) = rows("latest morph_xml hermes --drop=0.2 --power=0.95 --alpha=0.01")
+    assert surer["needed"] > row["needed"]
+    later = [row["name"] for row in rows("latest --again")]
+    assert later == ["hermes v a later run", "morph_xml v a later run"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("power latest hermes", "power compares two names"),
+        ("power latest hermes nobody", "no such two arms"),
+        ("power --drop 3", "drop is a share"),
+    ],
+)
+def test_what_the_command_cannot_tell(
+    words: str, complaint: str, store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words.split(), "--store", store]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert complaint in err
