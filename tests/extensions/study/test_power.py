@@ -262,7 +262,7 @@ def store(tmp_path: Path) -> str:
     models = {"small": tp.Model("toolparse-local/smollm2-135m")}
     with tp.Lab(path) as lab:
         lab.replaying(tp.example_recording())
-        settings = {"decoding": "grammar", "wording": "brief", "max_tokens": 128}
+        settings: dict[str, Any] = {"decoding": "grammar", "wording": "brief", "max_tokens": 128}
         plan = lab.plan(list(cases)[:6], models, ["hermes", "morph_xml"], **settings)
         lab.run(plan, progress=False)
     return path
