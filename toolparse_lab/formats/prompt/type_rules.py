@@ -19,12 +19,10 @@ _SCALARS = ("number", "integer", "boolean", "string")
 class TypeRule:
     """One rule.
 
-    type_names: the words by which schemas and capability lists ask for `json_type`.
     parameter: the name used in the examples. example, anti_pattern: its value as the format writes
     it, right and wrong. description: one sentence for the model.
     """
 
-    type_names: tuple[str, ...]
     json_type: str
     parameter: str
     example: str
@@ -85,33 +83,21 @@ class TypeRules:
         return self.pair.replace("{name}", name).replace("{value}", value)
 
 
-# The words that ask for each type: those of JSON Schema, and those of capability lists.
-NUMBER = ("number", "float", "float64", "double")
-INTEGER = ("integer", "int", "int32", "int64")
-BOOLEAN = ("boolean", "bool")
-STRING = ("string", "str")
-ARRAY = ("array", "list")
-OBJECT = ("object", "map", "dict")
-
-
 # JSON, YAML and Python write numbers alike, as digits without quotes.
 def make_rules(pair: str, *rows: tuple[str, str, str, str, str]) -> TypeRules:
     """Return rules with those of bare numbers before them.
 
     rows: (type, parameter, example, anti-pattern, description) of each further type.
     """
-    further = (TypeRule(_NAMES[row[0]], *row) for row in rows)
-    return TypeRules((BARE_NUMBER, BARE_INTEGER, *further), pair)
+    return TypeRules((BARE_NUMBER, BARE_INTEGER, *(TypeRule(*row) for row in rows)), pair)
 
 
-_NAMES = {"boolean": BOOLEAN, "string": STRING, "array": ARRAY, "object": OBJECT}
 BARE_NUMBER = TypeRule(
-    NUMBER,
     *("number", "lat", "35.6897", '"35.6897"'),
     "A number is written in digits and never stands in quotes.",
 )
 BARE_INTEGER = TypeRule(
-    INTEGER, "integer", "count", "10", '"10"', "An integer has no quotes and no decimal point."
+    "integer", "count", "10", '"10"', "An integer has no quotes and no decimal point."
 )
 
 JSON_TYPE_RULES = make_rules(
@@ -130,11 +116,3 @@ JSON_TYPE_RULES = make_rules(
         "An object is written as an object, not as a string that holds one.",
     ),
 )
-
-
-def rule_for(type_name: str, rules: TypeRules = JSON_TYPE_RULES) -> TypeRule | None:
-    """Return the rule whose `type_names` hold this word, in any case.
-
-    None if none does.
-    """
-    return next((rule for rule in rules.rules if type_name.lower() in rule.type_names), None)

@@ -30,7 +30,7 @@ from ..prompt.shape import (
     properties_of,
     resolve,
 )
-from ..prompt.type_rules import ARRAY, BOOLEAN, INTEGER, NUMBER, OBJECT, STRING, TypeRule, TypeRules
+from ..prompt.type_rules import TypeRule, TypeRules
 
 XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _BARE_KINDS = ("null", "integer", "number", "boolean")
@@ -147,26 +147,23 @@ def _readable(members: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any
 
 
 # Between tags a scalar is bare text: quotes around it would become part of the value.
-BARE_SCALARS = tuple(
-    TypeRule(*row)
-    for row in (
-        (NUMBER, "number", "lat", "35.6897", '"35.6897"',
-         "A number is bare digits: no quotes, no unit."),
-        (INTEGER, "integer", "count", "10", "ten",
-         "An integer is digits without a decimal point, never a word."),
-        (BOOLEAN, "boolean", "enabled", "true", "yes",
-         "A boolean is the word true or the word false."),
-        (STRING, "string", "city", "Tokyo", '"Tokyo"',
-         "A string is the plain text itself, without quotes around it."),
-    )
+BARE_SCALARS = (
+    TypeRule("number", "lat", "35.6897", '"35.6897"',
+             "A number is bare digits: no quotes, no unit."),
+    TypeRule("integer", "count", "10", "ten",
+             "An integer is digits without a decimal point, never a word."),
+    TypeRule("boolean", "enabled", "true", "yes",
+             "A boolean is the word true or the word false."),
+    TypeRule("string", "city", "Tokyo", '"Tokyo"',
+             "A string is the plain text itself, without quotes around it."),
 )  # fmt: skip
 
 XML_TYPE_RULES = TypeRules(
     (
         *BARE_SCALARS,
-        TypeRule(ARRAY, "array", "tags", "red</tags><tags>blue", "red, blue",
+        TypeRule("array", "tags", "red</tags><tags>blue", "red, blue",
                  "An array repeats its element, once for every item."),
-        TypeRule(OBJECT, "object", "size", "<w>3</w><h>4</h>", '{"w":3,"h":4}',
+        TypeRule("object", "size", "<w>3</w><h>4</h>", '{"w":3,"h":4}',
                  "An object holds one element for every field."),
     ),
     pair="<{name}>{value}</{name}>",
