@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ import toolparse_lab as tp
 from tests import crash_run
 from tests.mock_openai import MockOpenAI
 from tests.postgres_server import empty, postgres_url
+from tests.waiting import running
 from toolparse_lab.runner.store.store import Store
 
 CONNECTIONS = 2 * 3
@@ -42,20 +43,11 @@ class Moment:
     signal: str
 
 
-@contextmanager
-def worker(url: str) -> Iterator[subprocess.Popen[str]]:
+def worker(url: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """A process that forks runs, see `crash_run`."""
-    process = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("crash_run.py")), url],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[1],
-    )
-    try:
-        yield process
-    finally:
-        process.communicate()
+    command = [sys.executable, str(Path(__file__).with_name("crash_run.py")), url]
+    root = Path(__file__).parents[1]
+    return running(command, stdin=subprocess.PIPE, stderr=None, cwd=root)
 
 
 def start(process: subprocess.Popen[str], seconds: float, name: str, store: str) -> int:

@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI, unseen
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import PATIENCE, running, wait_until
 from toolparse_lab.cli import main
 from toolparse_lab.evals.cases import row_files
 from toolparse_lab.experiments.ingest import build, sources
@@ -429,12 +428,10 @@ def test_ctrl_c_leaves_with_130_and_says_how_to_go_on(project: Path) -> None:
         write_endpoint(project, mock.url, "max_connections = 1\n")
         env = {**os.environ, "PYTHONPATH": str(ROOT), "MOCK_KEY": "none"}
         command = [sys.executable, "-m", "toolparse_lab.cli", *ASK]
-        process = subprocess.Popen(
-            command, cwd=project, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        wait_until(lambda: mock.calls >= 2, process)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE)
+        with running(command, cwd=project, env=env) as process:
+            wait_until(lambda: mock.calls >= 2, process)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err
     assert out == ""
     assert "toolparse run --retry" in err

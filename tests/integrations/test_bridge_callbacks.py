@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.bridge import OSLO, TOOLS, WAYS, ask, calls_of, joined, litellm
 from tests.mock_openai import MockOpenAI
+from tests.waiting import wait_until
 from toolparse_lab.integrations.litellm_bridge.response import Asked
 from toolparse_lab.middleware import create_tool_middleware
 
@@ -53,10 +53,7 @@ def seen() -> Iterator[list[Any]]:
 
 def waited(seen: list[Any]) -> Any:
     """The one success, which litellm tells from another thread or task."""
-    for _ in range(200):
-        if seen:
-            break
-        time.sleep(0.02)
+    wait_until(lambda: seen)
     (told,) = seen
     return told
 

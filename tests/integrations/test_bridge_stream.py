@@ -26,6 +26,7 @@ from tests.bridge import (
     run,
 )
 from tests.mock_openai import MockOpenAI, unseen
+from tests.waiting import wait_until
 from toolparse_lab.integrations import litellm_bridge
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
@@ -384,12 +385,9 @@ def test_closing_a_stream_closes_the_connection(way: str) -> None:
 
 
 def gone(mock: MockOpenAI) -> bool:
-    """Whether the mock has noticed within a second that nobody reads its answer."""
-    for _ in range(100):
-        if mock.running == 0:
-            return True
-        time.sleep(0.01)
-    return False
+    """True once the mock has noticed that nobody reads its answer."""
+    wait_until(lambda: mock.running == 0)
+    return True
 
 
 def test_streams_at_the_same_time_do_not_mix(mock: MockOpenAI) -> None:

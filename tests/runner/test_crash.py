@@ -5,8 +5,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import toolparse_lab as tp
 from tests import crash_run
 from tests.laws import EXHAUSTIVE
 from tests.mock_openai import MockOpenAI
+from tests.waiting import running
 from toolparse_lab.runner.store.store import Store
 
 CONNECTIONS = 2 * 3
@@ -37,20 +37,10 @@ pytestmark = [
 ]
 
 
-@contextmanager
-def runs(url: str) -> "Iterator[subprocess.Popen[str]]":
+def runs(url: str) -> AbstractContextManager["subprocess.Popen[str]"]:
     command = [sys.executable, str(Path(__file__).parents[1] / "crash_run.py"), url]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
-    try:
-        yield process
-    finally:
-        process.communicate()
+    root = Path(__file__).parents[2]
+    return running(command, stdin=subprocess.PIPE, stderr=None, cwd=root)
 
 
 def told(process: "subprocess.Popen[str]", store: Path, seconds: float) -> str:

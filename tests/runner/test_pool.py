@@ -1,6 +1,5 @@
 import asyncio
 import gc
-import os
 import signal
 import sqlite3
 import subprocess
@@ -10,6 +9,7 @@ import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.mock_openai import MockOpenAI
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import PATIENCE, running, wait_until
 from toolparse_lab.core.errors import BadOptions, StoreError, UnknownName
 from toolparse_lab.experiments.plan import make_plan
 from toolparse_lab.runner.exchange.summary import RunEvent, Summary
@@ -358,7 +358,8 @@ def test_cancelling_keeps_what_is_recorded_and_says_so(store: Store) -> None:
         task = asyncio.create_task(
             run_requests(asked, store, run_id=run_id, complete=provider, on_event=events.append)
         )
-        await asyncio.sleep(0.3)
+        while len(store.done_keys(r.key for r in asked)) <= 3:
+            await asyncio.sleep(0.01)
         task.cancel()
         await task
 
@@ -375,12 +376,12 @@ def test_cancelling_keeps_what_is_recorded_and_says_so(store: Store) -> None:
 
 
 def test_an_answer_that_arrives_while_being_cancelled_is_kept(store: Store) -> None:
-    slow = threading.Event()
+    slow, cancelled = threading.Event(), threading.Event()
     real = store.record_many
 
     def record(completions: Iterable[Completion], run_id: str | None = None) -> None:
         slow.set()
-        time.sleep(0.3)
+        assert cancelled.wait(PATIENCE)
         real(completions, run_id)
 
     store.record_many = record  # type: ignore[method-assign]
@@ -394,6 +395,7 @@ def test_an_answer_that_arrives_while_being_cancelled_is_kept(store: Store) -> N
         while not slow.is_set():
             await asyncio.sleep(0.01)
         task.cancel()
+        cancelled.set()
         await task
 
     with pytest.raises(BaseException):  # noqa: B017, PT011
@@ -489,15 +491,9 @@ with Store(path) as store:
 """
 
 
-def _start(mock: MockOpenAI, path: Path) -> "subprocess.Popen[str]":
+def _started(mock: MockOpenAI, path: Path) -> AbstractContextManager["subprocess.Popen[str]"]:
     command = [sys.executable, "-W", "error", "-c", RUNNER, mock.url, str(path), "the-run"]
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
+    return running(command, stderr=subprocess.STDOUT, cwd=Path(__file__).parents[2])
 
 
 def _asked(mock: MockOpenAI) -> Counter[str]:
@@ -510,18 +506,18 @@ def _asked(mock: MockOpenAI) -> Counter[str]:
 def test_kill_9_loses_only_the_calls_in_flight_and_nothing_is_asked_twice(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with MockOpenAI() as mock:
-        process = _start(mock, path)
-        wait_until(lambda: len(mock.bodies) >= 14, process)
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+        with _started(mock, path) as process:
+            wait_until(lambda: len(mock.bodies) >= 14, process)
+            process.kill()
+            process.communicate()
         with Store(path) as store:
             before = {item.case_id: c.raw for item, c in store.completions("the-run")}
             assert store.run("the-run").status == "interrupted"
         first = _asked(mock)
         assert 8 <= len(before) < 40
         assert len(first) - len(before) <= 4  # at most what was in flight is lost
-        again = _start(mock, path)
-        out, _ = again.communicate(timeout=120)
+        with _started(mock, path) as again:
+            out, _ = again.communicate(timeout=PATIENCE)
         assert again.returncode == 0, out
         assert f"{len(before)} known before" in out
         done = {f"slow=0.15 say={text}" for text in before.values()}
@@ -539,8 +535,7 @@ def test_kill_9_loses_only_the_calls_in_flight_and_nothing_is_asked_twice(tmp_pa
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
 def test_ctrl_c_stops_cleanly_and_reports(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    with MockOpenAI() as mock:
-        process = _start(mock, path)
+    with MockOpenAI() as mock, _started(mock, path) as process:
         wait_until(lambda: len(mock.bodies) >= 10, process)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=PATIENCE)

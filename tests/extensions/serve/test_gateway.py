@@ -4,14 +4,12 @@ ask."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ import pytest
 
 from tests.bridge import NOW, OSLO, TOOLS, joined
 from tests.mock_openai import MockOpenAI, unseen
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, running, wait_until
 from toolparse_lab.core.errors import BadOptions, SetupError, UnknownProtocol
 from toolparse_lab.extensions.serve import Gateway, serve
 from toolparse_lab.extensions.serve.server import MOST_BODY
@@ -299,10 +297,7 @@ def test_a_caller_that_goes_ends_the_upstream_stream(gateway: Gateway, mock: Moc
         next(iter(stream))
         assert mock.running == 1
         stream.close()
-    end = time.monotonic() + PATIENCE
-    while mock.running and time.monotonic() < end:
-        time.sleep(0.01)
-    assert mock.running == 0
+    wait_until(lambda: mock.running == 0)
 
 
 def test_many_callers_at_once(gateway: Gateway) -> None:
@@ -345,27 +340,19 @@ def test_what_cannot_be_served_is_refused(upstream: str, more: Any, error: Any) 
 def test_the_command_serves_until_it_is_interrupted(mock: MockOpenAI, tmp_path: Path) -> None:
     store = tmp_path / "passing.db"
     command = [sys.executable, "-m", "toolparse_lab.cli", "serve", "--upstream", mock.url]
-    running = subprocess.Popen(
+    with running(
         [*command, "--port", "0", "--record", str(store), "--upstream-key-env", "PLANTED"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PLANTED": "planted-upstream-0123456789"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert running.stdout is not None
-        url = running.stdout.readline().split()[2].rstrip(";")
+    ) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[2].rstrip(";")
         with openai.OpenAI(base_url=url, api_key=KEY, max_retries=0) as client:
             assert ask(client, f"say={OSLO}", tools=TOOLS).choices[0].message.tool_calls
         assert mock.headers[-1]["authorization"] == "Bearer planted-upstream-0123456789"
-        running.send_signal(signal.SIGINT)
-        out, errors = running.communicate(timeout=30)
-    finally:
-        running.kill()
-        with contextlib.suppress(ValueError):
-            running.communicate(timeout=10)
-    assert running.returncode == 130
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
     assert "planted" not in out + errors
     done = subprocess.run(
         [sys.executable, "-m", "toolparse_lab.cli", "view", "latest", "--store", str(store)],

@@ -80,8 +80,8 @@ def client(mock: MockOpenAI, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             ) as asking:
                 yield asking
         finally:
-            running.terminate()
-            running.wait(30)
+            running.kill()
+            running.wait()
     assert "planted-upstream" not in (folder / "log").read_text("utf-8", "replace")
 
 

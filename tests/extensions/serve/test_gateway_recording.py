@@ -6,7 +6,6 @@ import contextlib
 import json
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import toolparse_lab as tp
 from tests.bridge import OSLO, TOOLS
 from tests.mock_openai import MockOpenAI, unseen
 from tests.runner.test_secrets import forms, stored
+from tests.waiting import wait_until
 from toolparse_lab.entry.foreign.protocol import any_protocol
 from toolparse_lab.extensions.serve import RunRecorder, serve
 from toolparse_lab.extensions.serve import run_recorder as recorder_module
@@ -234,8 +234,7 @@ def test_what_nobody_foresaw_does_not_end_the_recording(
 
         monkeypatch.setattr(recorder_module._RunSoFar, "add", broken)
         passing.ask("say=lost")
-        while not failed:
-            time.sleep(0.01)
+        wait_until(lambda: failed)
         passing.ask("say=kept")
         passing.gateway.close()
         (run_id,) = passing.recorder.run_ids

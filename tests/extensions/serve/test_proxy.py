@@ -15,7 +15,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ import toolparse_lab as tp
 from tests.extensions.serve.recorded import recorded_trials
 from tests.replay_server import Answer, ReplayServer
 from tests.runner.test_secrets import forms, stored
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, running, wait_until
 from toolparse_lab.core.errors import BadOptions, SetupError, ToolparseError
 from toolparse_lab.extensions.serve import Proxy, proxy
 from toolparse_lab.runner.exchange.passed import Passed
@@ -428,7 +427,7 @@ def test_a_caller_that_goes_away_ends_the_request_of_the_server(
         assert response.read1()
         response.close()
         connection.close()
-        _wait(lambda: p.recorded == 1)
+        wait_until(lambda: p.recorded == 1)
     (record,) = exchanges(tmp_path / "live.db")
     assert record.end == "caller"
 
@@ -454,13 +453,6 @@ def test_a_slow_caller_holds_nobody_up_and_no_bytes_in_memory(
         assert got.count(b"x") == size * count
         p.flush()
         assert p.recorded == 20
-
-
-def _wait(condition: Any) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 # -- who may ask
@@ -652,45 +644,34 @@ def test_a_tool_with_a_parameter_password_stays_as_it_is(
 # -- what must not get in the way
 
 
-def _run(words: list[str], folder: Path, **more: Any) -> tuple[subprocess.Popen[str], str]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "toolparse_lab.cli", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **more,
-    )
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert "http://" in line, process.communicate()
-    return process, line.split("http://127.0.0.1:")[1].split(",")[0].split(";")[0]
+@contextlib.contextmanager
+def _run(
+    server: ReplayServer, folder: Path, *words: str, **more: Any
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """The command that passes on and records into live.db, with its port."""
+    command = [sys.executable, "-m", "toolparse_lab.cli", "serve", "--pass-through"]
+    command += ["--upstream", server.url, "--record", "live.db", "--port", "0", *words]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with running(command, cwd=folder, env=env, **more) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "http://" in line, line
+        yield process, int(line.split("http://127.0.0.1:")[1].split(",")[0].split(";")[0])
 
 
 @pytest.mark.slow
 def test_kill_9_loses_only_what_was_in_flight(server: ReplayServer, tmp_path: Path) -> None:
     server.answers["/api/chat"] = streamed("never ", "ends", gap=0.01, hang=True)
-    words = [
-        "serve",
-        "--pass-through",
-        "--upstream",
-        server.url,
-        "--record",
-        "live.db",
-        "--port",
-        "0",
-    ]
-    process, port = _run(words, tmp_path)
-    for _ in range(25):
-        assert Got(int(port)).status == 200
-    connection = http.client.HTTPConnection("127.0.0.1", int(port))
-    connection.request("POST", "/api/chat", b"{}")
-    assert connection.getresponse().read1()
-    path = tmp_path / "live.db"
-    wait_until(lambda: _count(path) >= 25, process)
-    process.kill()
-    process.communicate()
+    with _run(server, tmp_path) as (process, port):
+        for _ in range(25):
+            assert Got(port).status == 200
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection.request("POST", "/api/chat", b"{}")
+        assert connection.getresponse().read1()
+        path = tmp_path / "live.db"
+        wait_until(lambda: _count(path) >= 25, process)
+        process.kill()
+        process.communicate()
     connection.close()
     assert len(exchanges(path)) == 25
     assert len(recorded_trials(path)) == 25
@@ -710,26 +691,14 @@ def test_ctrl_c_ends_it_with_everything_written(
     server: ReplayServer, tmp_path: Path, ending: signal.Signals
 ) -> None:
     server.answers["/api/chat"] = streamed("never ", "ends", gap=0.01, hang=True)
-    words = [
-        "serve",
-        "--pass-through",
-        "--upstream",
-        server.url,
-        "--record",
-        "live.db",
-        "--port",
-        "0",
-        "--app",
-        "bot",
-    ]
-    process, port = _run(words, tmp_path)
-    for _ in range(5):
-        Got(int(port))
-    connection = http.client.HTTPConnection("127.0.0.1", int(port))
-    connection.request("POST", "/api/chat", b"{}")
-    assert connection.getresponse().read1()
-    process.send_signal(ending)
-    _, told = process.communicate(timeout=60)
+    with _run(server, tmp_path, "--app", "bot") as (process, port):
+        for _ in range(5):
+            Got(port)
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection.request("POST", "/api/chat", b"{}")
+        assert connection.getresponse().read1()
+        process.send_signal(ending)
+        _, told = process.communicate(timeout=PATIENCE)
     connection.close()
     assert process.returncode == 130, told
     assert "6 answers recorded" in told
@@ -742,26 +711,18 @@ def test_ctrl_c_ends_it_with_everything_written(
 @pytest.mark.slow
 def test_a_full_disk_does_not_reach_the_caller(server: ReplayServer, tmp_path: Path) -> None:
     server.answer = whole("long " + os.urandom(20_000).hex())
-    words = [
-        "serve",
-        "--pass-through",
-        "--upstream",
-        server.url,
-        "--record",
-        "live.db",
-        "--port",
-        "0",
-    ]
 
     def limited() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 
-    process, port = _run(words, tmp_path, preexec_fn=limited)
-    answers = [Got(int(port)) for _ in range(60)]
-    assert {(answer.status, answer.body) for answer in answers} == {(200, server.answer.pieces[0])}
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    with _run(server, tmp_path, preexec_fn=limited) as (process, port):
+        answers = [Got(port) for _ in range(60)]
+        assert {(answer.status, answer.body) for answer in answers} == {
+            (200, server.answer.pieces[0])
+        }
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, told
     assert "not recorded so far" in told
     assert "could not be" in told
@@ -780,7 +741,7 @@ def test_a_full_queue_drops_records_and_counts_them(
             other.execute("begin immediate")  # the writer waits for its turn
             for _ in range(10):
                 assert Got(p.port).status == 200
-            _wait(lambda: p.dropped >= 6)
+            wait_until(lambda: p.dropped >= 6)
             other.rollback()
         p.flush()
         assert p.recorded + p.dropped == 11

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_extras import PROGRAM
+from tests.waiting import PATIENCE, running
 from toolparse_lab.cli import main
 from toolparse_lab.extensions.serve import verbs
 
@@ -62,16 +63,13 @@ def test_without_extras_it_names_what_to_install(tmp_path: Path) -> None:
 @pytest.mark.local_model
 def test_ctrl_c_stops_a_server_with_130() -> None:
     pytest.importorskip("xllamacpp", reason="the embedded model's engine is not installed")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "toolparse_lab.cli", "serve", "--local", "--port", "0"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert "serving" in process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == 130, err
+    command = [sys.executable, "-m", "toolparse_lab.cli", "serve", "--local", "--port", "0"]
+    with running(command, env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+        assert process.stdout is not None
+        assert "serving" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130, err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of threads")
