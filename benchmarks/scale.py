@@ -126,7 +126,7 @@ def parse(folder: Path, lab: tp.Lab) -> str:
 
 
 def forget(folder: Path, lab: tp.Lab) -> str:
-    return f"{lab.forget_readings() / 2**20:,.0f} MB of readings thrown away"
+    return f"{lab.forget_parses() / 2**20:,.0f} MB of readings thrown away"
 
 
 def columns(folder: Path, lab: tp.Lab) -> str:

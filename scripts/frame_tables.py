@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from scripts.tables import write_table
 from toolparse_lab.evals.frames.columns import COLUMNS, columns_of
-from toolparse_lab.evals.frames.reread import NEEDED, READ_AGAIN
+from toolparse_lab.evals.frames.parsing import NEEDED, READ_AGAIN
 from toolparse_lab.evals.reparse import ENGINES
-from toolparse_lab.experiments.run_reader import FILTERS
+from toolparse_lab.experiments.trial_reader import FILTERS
 
 
 def frame_parts() -> dict[str, str]:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         example_recording,
         load_cases,
     )
-    from .evals.readings.compare import Comparison, compare
+    from .evals.parsers.compare import Comparison, compare
     from .evals.reports.figures.report import report
     from .formats.json.mix import json_mix_protocol
     from .formats.models import protocol_for
@@ -79,7 +79,7 @@ _LATE = {
     "evals.cases.case": "Case",
     "evals.cases.collection": "Cases",
     "evals.cases.loading": "example_cases example_conversations example_recording load_cases",
-    "evals.readings.compare": "Comparison compare",
+    "evals.parsers.compare": "Comparison compare",
     "evals.reports.figures.report": "report",
     "formats.json.mix": "json_mix_protocol",
     "formats.models": "protocol_for",

@@ -20,10 +20,10 @@ from .evals.cases.loading import CasesLike
 from .evals.cases.rows import Errors, Others
 from .evals.engines import Engine
 from .experiments.arms import own_protocols
+from .experiments.cached_parses import Workers
 from .experiments.endpoint_check import check_cells
 from .experiments.ingest.build import ingest
 from .experiments.ingest.settings import Settings
-from .experiments.kept_readings import Workers
 from .experiments.models import ModelLike, ModelsLike, model_map
 from .experiments.plan import (
     Plan,
@@ -333,7 +333,7 @@ class Lab:
 
         return runs_frame(run_row(record) for record in self.runs())
 
-    def forget_readings(self, run: Run | str | None = None) -> int:
+    def forget_parses(self, run: Run | str | None = None) -> int:
         """Delete the stored parses, and return their size in bytes.
 
         Answers stay, and are parsed again when a view needs them.
@@ -342,7 +342,7 @@ class Lab:
             run: a Run, or its id, as for `open`. None: all runs.
         """
         opened = self.open(run) if isinstance(run, str) else run
-        return self.store.forget_readings(None if opened is None else opened.run_id)
+        return self.store.forget_parses(None if opened is None else opened.run_id)
 
     @overload
     def reparse(

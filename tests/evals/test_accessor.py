@@ -13,8 +13,8 @@ import pytest
 
 from tests.recorded import recorded_run
 from toolparse_lab.core.errors import BadOptions, UnreadableInput
+from toolparse_lab.evals.frames.parsing import parse_frame
 from toolparse_lab.evals.frames.recorded import read_frame, write_frame
-from toolparse_lab.evals.frames.reread import parse_frame
 from toolparse_lab.experiments.run import Run
 
 pytestmark = pytest.mark.slow

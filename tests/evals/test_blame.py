@@ -301,7 +301,7 @@ def test_ingest_keeps_text_fidelity_and_blame(tmp_path: Any) -> None:
     assert str(frame.loc["lost", "blame"]).startswith("Server lost it")
     assert frame["blame"].isna()["text"]
     # Reading again compares again: another format finds no call.
-    from toolparse_lab.evals.frames.reread import parse_frame
+    from toolparse_lab.evals.frames.parsing import parse_frame
 
     other = parse_frame(again, "pythonic").set_index("case_id")
     assert str(other.loc["good", "blame"]).startswith("Model wrote none")

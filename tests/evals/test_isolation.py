@@ -10,8 +10,8 @@ import pytest
 
 from tests.recorded import recorded_run
 from toolparse_lab.entry import parse as parsing
-from toolparse_lab.evals.frames import reread
-from toolparse_lab.evals.frames.reread import parse_frame
+from toolparse_lab.evals.frames import parsing as frame_parsing
+from toolparse_lab.evals.frames.parsing import parse_frame
 from toolparse_lab.evals.scoring import score as isolation
 from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.experiments.run import Run
@@ -26,11 +26,11 @@ CODE = "read.internal-error"
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     # Readings of other tests would hide a fault; readers that a test has broken would spread it.
-    reread._memory.readings.clear()
-    reread._reader.cache_clear()
+    frame_parsing._memory.readings.clear()
+    frame_parsing._reader.cache_clear()
     yield recorded_run(tmp_path)
-    reread._memory.readings.clear()
-    reread._reader.cache_clear()
+    frame_parsing._memory.readings.clear()
+    frame_parsing._reader.cache_clear()
 
 
 def failing_at(text: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,7 +55,7 @@ def test_one_trial_stops_no_other(run: Run, place: str, monkeypatch: pytest.Monk
     text = unlike_others(run)
     before = run.frame()
     run._reader._trials.clear()
-    run.store.forget_readings()
+    run.store.forget_parses()
     if place == "reading":
         monkeypatch.setattr(parsing, "read_whole", failing_at(text, read_whole))
     else:
@@ -75,7 +75,7 @@ def test_one_trial_stops_no_other(run: Run, place: str, monkeypatch: pytest.Monk
     assert CODE in failed[0].why() or "a fault of ours" in failed[0].why()
     assert len(run.failures(code=CODE)) == 1
 
-    monkeypatch.setattr(reread, "_memory", reread._Memory(reread.MEMORY))
+    monkeypatch.setattr(frame_parsing, "_memory", frame_parsing._Memory(frame_parsing.MEMORY))
     again = parse_frame(frame)
     assert again["missing_reason"].fillna("").str.contains("a fault of ours").sum() == 1
 

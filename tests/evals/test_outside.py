@@ -9,7 +9,7 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.core.errors import UnreadableInput
-from toolparse_lab.evals.readings.readers import OutsideCall, outside_calls
+from toolparse_lab.evals.parsers.outside import OutsideCall, outside_calls
 
 F = OutsideCall("f", '{"a":1}')
 FUNCTION = {"name": "f", "arguments": '{"a": 1}'}

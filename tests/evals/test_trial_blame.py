@@ -13,7 +13,7 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.types import BLAME_CODES, LAYERS, Blame, Evidence
-from toolparse_lab.evals.frames.reread import parse_frame
+from toolparse_lab.evals.frames.parsing import parse_frame
 
 # Situations of public threads, written without knowing the rules. `open`: what is said instead of
 # the right layer, where no rule sees it yet.

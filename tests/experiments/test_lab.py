@@ -449,7 +449,7 @@ def test_a_run_is_gone_through_in_batches(lab: tp.Lab) -> None:
 
 
 def test_a_run_keeps_only_the_last_trials(lab: tp.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolparse_lab.experiments import run_reader as run_reading
+    from toolparse_lab.experiments import trial_reader
 
     read: list[str] = []
 
@@ -457,13 +457,13 @@ def test_a_run_keeps_only_the_last_trials(lab: tp.Lab, monkeypatch: pytest.Monke
         read.append(raw)
         return read_answer(raw, *how, **asked)
 
-    monkeypatch.setattr(run_reading, "read_answer", reading)
-    monkeypatch.setattr(run_reading, "KEPT", 6)
+    monkeypatch.setattr(trial_reader, "read_answer", reading)
+    monkeypatch.setattr(trial_reader, "KEPT", 6)
     run = lab.run(lab.plan(CASES, MODELS, ["hermes"]), progress=False)
     first = run.trials()
     assert list(run.trials()) == list(first)
     assert len(read) == 6, "read once and kept"
-    monkeypatch.setattr(run_reading, "KEPT", 5)
+    monkeypatch.setattr(trial_reader, "KEPT", 5)
     run.trials(policies=("none",))
     assert list(run.trials()) == list(first)
     assert len(read) == 18, "what does not fit is read again"

@@ -11,7 +11,7 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.core.errors import BadOptions, UnknownProtocol
 from toolparse_lab.entry.foreign.protocol import ForeignProtocol
-from toolparse_lab.evals.readings.readers import FunctionReader, reader, version_of
+from toolparse_lab.evals.parsers.outside import FunctionParser, parser_of, version_of
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 RIGHT = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
@@ -69,7 +69,7 @@ def test_a_frame_is_read_too(lab: tp.Lab, run: Any) -> None:
     assert set(frame["parse_version"]) == {tp.__version__}
     diff = lab.diff("hermes", strict_json, answers=frame)
     assert diff.frame["difference"].iloc[0] == pytest.approx(-1 / 3)
-    again = lab.reparse(run, [reader(strict_json, version="7")], engine="serial", progress=False)
+    again = lab.reparse(run, [parser_of(strict_json, version="7")], engine="serial", progress=False)
     assert again["parse_version"].tolist() == ["7"] * 3
 
 
@@ -77,11 +77,11 @@ def test_a_reader_that_fails_is_no_abstention(lab: tp.Lab, run: Any) -> None:
     def failing(text: str) -> Any:
         raise RuntimeError("no")
 
-    trials = run.trials(protocol=reader(failing))
+    trials = run.trials(protocol=parser_of(failing))
     assert not any(
         trial.score and trial.score.success for trial in trials if trial.case_id != "silent"
     )
-    assert not (run.frame(protocol=reader(failing))["outcome"] == "abstained_wrongly").any()
+    assert not (run.frame(protocol=parser_of(failing))["outcome"] == "abstained_wrongly").any()
 
 
 def test_functions_of_every_signature() -> None:
@@ -92,26 +92,26 @@ def test_functions_of_every_signature() -> None:
         return {"name": "f", "arguments": {"a": int(strict)}}
 
     for function in (with_tools, with_option, lambda *texts: with_option(*texts)):
-        assert tp.parse("x f", reader(function), TOOLS).calls[0].arguments_json == '{"a":1}'
-    endless = reader(lambda text: ({"name": "f"} for _ in iter(int, 1)))
+        assert tp.parse("x f", parser_of(function), TOOLS).calls[0].arguments_json == '{"a":1}'
+    endless = parser_of(lambda text: ({"name": "f"} for _ in iter(int, 1)))
     assert len(tp.parse("f", endless, TOOLS).calls) <= 1000
-    assert tp.parse("x", reader(json.loads), TOOLS).problems[0].code == "parser.failed"
-    chosen = reader(strict_json)
+    assert tp.parse("x", parser_of(json.loads), TOOLS).problems[0].code == "parser.failed"
+    chosen = parser_of(strict_json)
     assert isinstance(chosen, ForeignProtocol)
-    assert isinstance(chosen.subject, FunctionReader)
+    assert isinstance(chosen.subject, FunctionParser)
     assert version_of("hermes") == tp.__version__
     assert version_of("custom:x") is None
 
 
 def test_names_protocols_and_what_is_none(lab: tp.Lab, run: Any) -> None:
-    assert reader("hermes").id == "hermes"
-    one = reader(reader(strict_json), name="again", version="3")
+    assert parser_of("hermes").id == "hermes"
+    one = parser_of(parser_of(strict_json), name="again", version="3")
     assert (one.id, version_of(one)) == ("again", "3")
     for bad in ([], [1], None):
         with pytest.raises(BadOptions):
-            reader(bad)
+            parser_of(bad)
     with pytest.raises(UnknownProtocol):
-        reader("no such protocol")
+        parser_of("no such protocol")
     with pytest.raises(BadOptions, match="two sides"):
         lab.diff(None, run)
     with pytest.raises(BadOptions, match="those of a run"):

@@ -79,7 +79,7 @@ class TrialsAccessor:
         a row that is not there or holds no answer, and UnreadableInput for a frame without answers,
         such as the calls frame.
         """
-        from .frames.reread import read_row  # late, as above
+        from .frames.parsing import read_row  # late, as above
 
         return read_row(self._row(row))
 

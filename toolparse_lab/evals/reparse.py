@@ -21,8 +21,8 @@ from ..runner.progress import Progress
 from .engines import ENGINES, Engine, check_engine, is_count, results_of, travels
 from .frames.answers import Answers, Task, read_piece, run_answers
 from .frames.files import PartsWriter
+from .frames.parsing import ParseSettings
 from .frames.recorded import join_frames, trials_frame
-from .frames.reread import ParseSettings
 
 if TYPE_CHECKING:
     from .frames.recorded import Frame

@@ -8,9 +8,9 @@ from typing import Any
 from ..core.errors import BadOptions
 from ..core.types import Policy
 from ..entry.foreign.protocol import AnyProtocol
+from ..evals.frames.parsing import parse_frame
 from ..evals.frames.recorded import Frame
-from ..evals.frames.reread import parse_frame
-from ..evals.readings.readers import reader, version_of
+from ..evals.parsers.outside import parser_of, version_of
 from ..evals.reports.figures.comparison import ArmComparison, compare_runs
 from ..evals.reports.figures.view import RunView
 from ..evals.scoring.trial import Trial
@@ -74,7 +74,7 @@ def _answers_of(open_run: OpenRun, a: Any, b: Any, answers: Any) -> Any:
 
 def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> RunView:
     # x: the inputs of `reader`, or None for the one that each prompt asked for.
-    chosen: AnyProtocol | None = None if x is None else reader(x)
+    chosen: AnyProtocol | None = None if x is None else parser_of(x)
     name = "as asked"
     if chosen is not None:
         # With its version where it says one of its own.

@@ -1,7 +1,7 @@
 """A recorded run and the views on it.
 
 A view may read the recording by another protocol or policy than the one of the run. What was read
-is kept in the store (`kept_readings`), so that the next view takes it from there.
+is kept in the store (`cached_parses`), so that the next view takes it from there.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ..middleware.flow import OPEN
 from ..runner.exchange.summary import Summary
 from ..runner.progress import Show
 from ..runner.store.store import Store
-from .kept_readings import KeptReadings, Workers
+from .cached_parses import CachedParses, Workers
 from .plan import Plan
-from .run_reader import RunReader, UnreadTrials, in_batches, with_code
+from .trial_reader import TrialReader, UnreadTrials, in_batches, with_code
 
 if TYPE_CHECKING:
     from ..evals.cases.matchers import Matchers
@@ -155,18 +155,18 @@ class Run:
         self.run_id = run_id
         self.plan = plan
         self.summary = summary
-        reader = RunReader(store, run_id, plan, asker)
-        self._own_views = reader, KeptReadings(reader)
+        reader = TrialReader(store, run_id, plan, asker)
+        self._own_views = reader, CachedParses(reader)
 
-    def _views(self) -> tuple[RunReader, KeptReadings]:
+    def _views(self) -> tuple[TrialReader, CachedParses]:
         return self._own_views
 
     @property
-    def _reader(self) -> RunReader:
+    def _reader(self) -> TrialReader:
         return self._views()[0]
 
     @property
-    def _readings(self) -> KeptReadings:
+    def _readings(self) -> CachedParses:
         return self._views()[1]
 
     def __repr__(self) -> str:

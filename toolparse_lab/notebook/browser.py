@@ -13,7 +13,7 @@ import traitlets
 from ..core.errors import BadOptions, ToolparseError
 from ..core.types import ParseResult
 from ..core.values.printable import counted
-from ..evals.frames.reread import read_row
+from ..evals.frames.parsing import read_row
 from ..evals.reports.figures.trial_rows import PAGE, TrialRows, text_of_cell
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..views import render_page

@@ -16,7 +16,7 @@ from tests.chat_templates import FAMILIES, PLAIN, SHARED
 from tests.laws import EXHAUSTIVE
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
-from toolparse_lab.evals.readings.readers import reader
+from toolparse_lab.evals.parsers.outside import parser_of
 from toolparse_lab.extensions.templates import check_template
 from toolparse_lab.extensions.templates.doctor.report import CODES
 from toolparse_lab.extensions.templates.doctor.samples import samples
@@ -273,7 +273,7 @@ def test_a_fault_of_the_reader_is_not_the_templates() -> None:
         calls = re.findall(r"(?s)<tool_call>\n(.*?)\n</tool_call>", text)
         return [json.loads(call.replace('"true"', "true")) for call in calls]
 
-    report = check_template(HERMES, protocol=reader(read, name="hasty", version="1"))
+    report = check_template(HERMES, protocol=parser_of(read, name="hasty", version="1"))
     assert report.ok
     titles = [loss.title for loss in report["reader.value"].losses]
     assert titles == ["true as text under a union", "true as text, inside an object"]

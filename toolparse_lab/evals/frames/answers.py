@@ -30,7 +30,7 @@ from .files import (
     row_groups,
     write_part,
 )
-from .reread import IDENTITY, ParseSettings, check_columns, read_again
+from .parsing import IDENTITY, ParseSettings, check_columns, read_again
 
 Keep: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]] | None
 """True for each of all rows that is the first reading of its answer; None where each is."""

@@ -18,7 +18,7 @@ from ...core.types.tokens import Token, leaves_of, total_logprob
 from ...core.values import pointer_get, read_strict, write_canonical
 from ...runner.exchange.details import sampling_of, token_details
 from ...runner.exchange.types import Completion
-from ..readings.readers import version_of
+from ..parsers.outside import version_of
 from ..scoring.rescues import changes_in
 from .dtypes import EXTRA, surrogate_offsets
 

@@ -38,7 +38,7 @@ from ...runner.progress import Progress, Show
 from ...runner.store.rows import COMPLETION_ROW, pack_json, unpack, unpack_json
 from ...runner.store.store import Store
 from ..arms import Arm
-from ..kept_readings import Workers
+from ..cached_parses import Workers
 from ..plan import Plan
 from .exchanges import exchanges_of, is_store
 from .pieces import Answer, Numbered, PieceReader, Setup, read_pieces, unpickled

@@ -42,7 +42,7 @@ from ...runner.exchange.redaction import (
 from ...runner.exchange.types import Chunk, Completion
 from ...runner.store.rows import COMPLETION_ROW, completion_row, pack_json, unpack_json
 from ..arms import prompt_protocol
-from ..kept_readings import Workers
+from ..cached_parses import Workers
 from .answers import facts_of
 from .exchanges import ExchangeAnswer, answers_in
 from .rows import Observed, RowReader

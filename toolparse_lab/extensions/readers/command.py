@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.values import read_strict, write_canonical
-from ...evals.readings.readers import parts_of
+from ...evals.parsers.outside import parts_of
 
 TIMEOUT = 10.0
 """Seconds that a command may take for one text, unless the caller says otherwise."""

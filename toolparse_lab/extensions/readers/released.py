@@ -12,8 +12,8 @@ from typing import Any
 
 from ...core.errors import BadOptions, SetupError, UnknownName, near
 from ...entry.foreign.protocol import AnyProtocol, ForeignProtocol
-from ...evals.readings.readers import foreign_reader
-from ...evals.readings.readers import reader as plain_reader
+from ...evals.parsers.outside import foreign_parser
+from ...evals.parsers.outside import parser_of as plain_reader
 from .command import TIMEOUT, CommandReader
 from .names import PREFIXES, is_outside_name
 from .packages import PACKAGES, installed_version, python_of_readers, reader_added
@@ -93,7 +93,7 @@ def reader(
     if _is_command(x):
         subject = CommandReader(tuple(map(os.fspath, x)), float(timeout or TIMEOUT))
         own_name, own_version = subject.identity()
-        return foreign_reader(subject, name or own_name, version or own_version)
+        return foreign_parser(subject, name or own_name, version or own_version)
     return plain_reader(x, name=name, version=version)
 
 

@@ -13,7 +13,7 @@ from ...core.types import CallEnd, ParseResult, Recovered, Retract, Withdrawn
 from ...core.types.result import explain_call
 from ...core.values.printable import counted
 from ...entry.parse import Reader
-from ...evals.readings.compare import compare
+from ...evals.parsers.compare import compare
 from ...evals.scoring.exports import wanted_rows
 from ...formats.registry import protocols
 from ...views.rows import is_lossless

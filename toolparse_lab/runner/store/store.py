@@ -27,9 +27,9 @@ from ..exchange.redaction import redact_named, redact_strings, secrets_in
 from ..exchange.types import Completion, PlanItem, Questions, Request, questions_of
 from . import claims, database, rows, schema
 from .batches import BATCH, batches
+from .cached_parses import CachedParseTable
 from .database import Anchor, translated
 from .exchanges import RecordedExchanges
-from .readings import KeptReadings
 from .rows import RunRecord
 
 __all__ = ["RunRecord", "Store"]
@@ -44,7 +44,7 @@ _PATIENCE = 30.0  # seconds for a server that was there and does not answer now
 # time holds nothing back.
 
 
-class Store(KeptReadings, RecordedExchanges):
+class Store(CachedParseTable, RecordedExchanges):
     """`Store("runs.db")`, `Store("postgresql+psycopg://...")` or `Store(":memory:")`.
 
     A context manager.

@@ -20,8 +20,8 @@ from ....core.errors import BadOptions, near
 from ....core.types import ParseResult, Span
 from ....views.marks import member_marks
 from ....views.show import visible
+from ...frames.parsing import try_read_row
 from ...frames.recorded import failed_rows
-from ...frames.reread import try_read_row
 from . import stats
 from .cells import check_by, check_trials, executable_of, groups, judged_of, read_under
 

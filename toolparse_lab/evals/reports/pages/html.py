@@ -20,7 +20,7 @@ from ....core.types import ParseResult
 from ....core.values.printable import counted
 from ....views import render_result, render_side_by_side
 from ....views.templating import Markup, macro, render
-from ...frames.reread import try_read_row
+from ...frames.parsing import try_read_row
 from ...scoring.outcomes import OUTCOMES
 from ..figures.cells import ANSWER_KINDS, UNRECORDED, groups
 from ..figures.comparison import COMPARISON_COLUMNS

@@ -33,16 +33,16 @@ from ..core.types import Policy
 from ..entry.foreign.protocol import AnyProtocol
 from ..evals.cases.collection import Cases
 from ..evals.engines import Engine, available_processes, check_engine, results_of, travels
-from ..evals.readings.readers import version_of
+from ..evals.parsers.outside import version_of
 from ..evals.scoring.trial import Trial
 from ..formats.registry import is_shipped, protocol_of
 from ..middleware.flow.reading import internal_problem_of
 from ..runner.exchange.types import Held, PlanItem
 from ..runner.progress import Progress, Show
-from ..runner.store.readings import Block
+from ..runner.store.cached_parses import Block
 from ..runner.store.store import Store
 from .plan import Plan
-from .run_reader import RunReader, in_batches
+from .trial_reader import TrialReader, in_batches
 
 if TYPE_CHECKING:
     from ..evals.frames.files import FrameEngine
@@ -92,10 +92,10 @@ class Workers:
     progress: Show = None
 
 
-class KeptReadings:
+class CachedParses:
     """The kept readings of one run."""
 
-    def __init__(self, reader: RunReader) -> None:
+    def __init__(self, reader: TrialReader) -> None:
         self.reader = reader
         self.store = reader.store
         self.run_id = reader.run_id
@@ -481,11 +481,11 @@ class _Parsed:
 def parse_elsewhere(work: _Work) -> _Parsed:
     """Parse a block in a process that has nothing but the work."""
     with Store(work.url) as store:
-        reader = RunReader(store, work.run_id, work.plan, metadata=work.metadata)
+        reader = TrialReader(store, work.run_id, work.plan, metadata=work.metadata)
         return parse_block(reader, work)
 
 
-def parse_block(reader: RunReader, work: _Work) -> _Parsed:
+def parse_block(reader: TrialReader, work: _Work) -> _Parsed:
     """Return the columns of a block's answers, and what made it."""
     from ..evals.frames.files import packed  # pandas is slow to import
 
@@ -505,7 +505,7 @@ def parse_block(reader: RunReader, work: _Work) -> _Parsed:
     return _Parsed(work.number, made_of, bodies, faulty, len(work.items))
 
 
-def _made(reader: RunReader, kind: str, trials: Sequence[Trial]) -> Frame:
+def _made(reader: TrialReader, kind: str, trials: Sequence[Trial]) -> Frame:
     from ..evals.frames.recorded import calls_frame  # pandas is slow to import
 
     return calls_frame(trials) if kind == "calls" else reader.trials_frame(trials)
@@ -524,7 +524,7 @@ def _digest_of_items(items: Iterable[PlanItem]) -> str:
     return _digest(f"{i.key} {i.trial} {i.model} {i.arm['arm']} {i.case_id}" for i in items)
 
 
-def _digest_of_answers(reader: RunReader, items: Sequence[PlanItem]) -> str:
+def _digest_of_answers(reader: TrialReader, items: Sequence[PlanItem]) -> str:
     ids = reader.store.answer_ids(reader.run_id, {item.key for item in items})
     return _digest(str(ids.get(item.key)) for item in items)
 

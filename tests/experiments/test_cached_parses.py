@@ -23,7 +23,7 @@ from toolparse_lab.core.types import Policy
 from toolparse_lab.evals.frames.files import convert_frame
 from toolparse_lab.evals.frames.recorded import calls_frame, trials_frame
 from toolparse_lab.evals.reports.pages.html import failing_cells
-from toolparse_lab.experiments import kept_readings, run_reader
+from toolparse_lab.experiments import cached_parses, trial_reader
 from toolparse_lab.experiments.run import Run
 
 TOOLS = [{"name": "add", "parameters": {"properties": {"n": {"type": "integer"}}}}]
@@ -44,20 +44,20 @@ def answer(n: int) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_readings, "BLOCK", 7)
+    monkeypatch.setattr(cached_parses, "BLOCK", 7)
 
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that were parsed since."""
     texts: list[str] = []
-    read = run_reader.read_answer  # type: ignore[attr-defined]  # as the reader itself imports it
+    read = trial_reader.read_answer  # type: ignore[attr-defined]  # as the reader itself imports it
 
     def note(raw: str, *arguments: Any, **options: Any) -> Any:
         texts.append(raw)
         return read(raw, *arguments, **options)
 
-    monkeypatch.setattr(run_reader, "read_answer", note)
+    monkeypatch.setattr(trial_reader, "read_answer", note)
     return texts
 
 
@@ -189,7 +189,7 @@ def test_another_version_of_the_reader_reads_again(
     parsed.clear()
     opened(path, run.run_id).frame(protocol="morph_xml")
     assert len(parsed) == 20
-    monkeypatch.setattr(kept_readings, "code_digest", lambda: "newer")
+    monkeypatch.setattr(cached_parses, "code_digest", lambda: "newer")
     opened(path, run.run_id).frame()
     assert len(parsed) == 40
 
@@ -212,8 +212,8 @@ def test_they_are_forgotten_and_cost_less_than_the_answers(tmp_path: Path) -> No
     run = ingested(path)
     run.frame()
     with tp.Lab(path) as lab:
-        assert lab.forget_readings(run) > 1000
-        assert lab.forget_readings() == 0
+        assert lab.forget_parses(run) > 1000
+        assert lab.forget_parses() == 0
         assert_frame_equal(lab.open(run.run_id).frame(), run.frame())
 
 
@@ -274,14 +274,14 @@ def test_what_was_parsed_before_an_interrupt_stays(
     tmp_path: Path, parsed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = ingested(str(tmp_path / "runs.db"))
-    read = run_reader.read_answer  # type: ignore[attr-defined]
+    read = trial_reader.read_answer  # type: ignore[attr-defined]
 
     def interrupted(*arguments: Any, **options: Any) -> Any:
         if len(parsed) == 16:
             raise KeyboardInterrupt
         return read(*arguments, **options)
 
-    monkeypatch.setattr(run_reader, "read_answer", interrupted)
+    monkeypatch.setattr(trial_reader, "read_answer", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run.frame()
     parsed.clear()
@@ -307,7 +307,7 @@ def test_a_run_that_is_whole_is_not_opened_again(url: str, monkeypatch: pytest.M
     run.parse(policies=("none",))
     frame = run.frame()
     again = opened(url, run.run_id)
-    monkeypatch.setattr(run_reader.RunReader, "items", None)
+    monkeypatch.setattr(trial_reader.TrialReader, "items", None)
     assert_frame_equal(again.frame(), frame)
     assert len(again.frame(policies=("none",))) == len(frame)
     monkeypatch.undo()

@@ -33,7 +33,7 @@ from ...formats.registry import is_shipped, protocol_of
 from ...middleware.flow import answer_reader, is_unlifted
 from ...runner.exchange.types import Completion, EndpointKind, Fidelity
 from ..cases.case import Case
-from ..readings.readers import version_of
+from ..parsers.outside import version_of
 from ..scoring.blame import blame_of
 from ..scoring.score import score_in_isolation
 from ..scoring.trial import judged_case, reason_missing, trial_id_of

@@ -14,9 +14,9 @@ from toolparse_lab.core.errors import BadOptions, BadToolChoice, UnknownProtocol
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import Policy
 from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.frames import parsing
 from toolparse_lab.evals.frames import recorded as frames
-from toolparse_lab.evals.frames import reread
-from toolparse_lab.evals.frames.reread import NEEDED, parse_frame
+from toolparse_lab.evals.frames.parsing import NEEDED, parse_frame
 from toolparse_lab.evals.scoring import score as isolation
 from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.evals.scoring.trial import Trial
@@ -166,15 +166,15 @@ def test_equal_answers_are_read_once_and_say_the_same(monkeypatch: pytest.Monkey
         return score_completion(*given, **options)
 
     monkeypatch.setattr(isolation, "score_completion", counting)
-    monkeypatch.setattr(reread, "_memory", reread._Memory(reread.MEMORY))
+    monkeypatch.setattr(parsing, "_memory", parsing._Memory(parsing.MEMORY))
     assert_frame_equal(parse_frame(frame), expected)
     assert len(asked) == len(TRIALS)
     assert_frame_equal(parse_frame(frame), expected)
     assert len(asked) == len(TRIALS), "in the next frame too"
-    monkeypatch.setattr(reread, "_memory", reread._Memory(2))
+    monkeypatch.setattr(parsing, "_memory", parsing._Memory(2))
     assert_frame_equal(parse_frame(frame), expected)
     assert len(asked) > 2 * len(TRIALS)
-    assert len(reread._memory.readings) == 2
+    assert len(parsing._memory.readings) == 2
 
 
 def test_a_protocol_of_your_own() -> None:

@@ -35,7 +35,7 @@ _SHAPE = (
 )
 
 
-def reader(x: Any, *, name: str = "", version: str = "") -> AnyProtocol:
+def parser_of(x: Any, *, name: str = "", version: str = "") -> AnyProtocol:
     """Return a reader: a parser for recorded answers.
 
     Args:
@@ -47,15 +47,15 @@ def reader(x: Any, *, name: str = "", version: str = "") -> AnyProtocol:
     Raises BadOptions for anything that is none of these, and UnknownProtocol.
 
     >>> import toolparse_lab as tp
-    >>> mine = reader(lambda text: [{"name": text, "arguments": {}}], name="mine", version="2")
+    >>> mine = parser_of(lambda text: [{"name": text, "arguments": {}}], name="mine", version="2")
     >>> tp.parse("f", mine, [{"name": "f"}]).calls[0].name
     'f'
     """
     is_function = callable(x) and not isinstance(x, type) and _takes_text(x)
     if is_function and not hasattr(x, "parse_generated_text"):
-        function = FunctionReader(x)
+        function = FunctionParser(x)
         own_name, own_version = function.identity()
-        return foreign_reader(function, name or own_name, version or own_version)
+        return foreign_parser(function, name or own_name, version or own_version)
     if x is None or is_function or isinstance(x, (list, tuple)):
         raise BadOptions(
             "this is no reader", got=x, expected="a protocol, or a function of the text"
@@ -66,7 +66,7 @@ def reader(x: Any, *, name: str = "", version: str = "") -> AnyProtocol:
     return chosen
 
 
-def foreign_reader(subject: Any, name: str, version: str) -> ForeignProtocol:
+def foreign_parser(subject: Any, name: str, version: str) -> ForeignProtocol:
     """Return the protocol object of a reader with the method `parse_generated_text`."""
     return ForeignProtocol(name, subject, title="a reader of one's own", version=version)
 
@@ -98,7 +98,7 @@ def _takes_text(function: Callable[..., Any]) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class FunctionReader:
+class FunctionParser:
     """A function from a text, or a text and the tools, to calls, as a protocol object."""
 
     function: Callable[..., Any]

@@ -1,6 +1,6 @@
 """`compare`: one text read by every protocol, and by parsers of others, side by side."""
 
-# How it works. Every parser makes a `Reading` of the same text. Ours are ranked by what can be run
+# How it works. Every parser makes a `ParserResult` of the same text. Ours are ranked by what can be run
 # of them, those of others keep their order. Letters group the readings whose executable calls are
 # the same, by JSON equality and in order, so that the eye finds who agrees with whom.
 
@@ -25,7 +25,7 @@ from ...middleware.content_parts import parse_generated_text
 from ...views import render_result, style
 from ...views.html import badge, table_of, text_of
 from ...views.show import one_line, shorten
-from .readers import outside_calls, reader
+from .outside import outside_calls, parser_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,7 +203,7 @@ def compare(
         raw, tools, options: as for `parse`.
         protocols: ids or protocol objects. All there are, and `auto`, by default.
         also: other parsers, in a list or by name: each a protocol object, or a function from the
-            text to calls (`readers.outside_calls`). If one raises, its row has the error in
+            text to calls (`outside.outside_calls`). If one raises, its row has the error in
             `failure`.
 
     Raises the errors of `parse`, and BadOptions for a name that comes twice.
@@ -264,7 +264,7 @@ def _named_parsers(also: Any) -> dict[str, Any]:
     elif isinstance(also, (list, tuple)) and also:
         for one in also:
             try:
-                chosen = reader(one)
+                chosen = parser_of(one)
             except UsageError as e:
                 e.message = f"also: {e.message}"
                 raise
@@ -277,7 +277,7 @@ def _named_parsers(also: Any) -> dict[str, Any]:
             hint='pass also=[parse_it] or also={"mine": parse_it}',
         )
     return {
-        name: parser if callable(parser) else reader(parser) for name, parser in parsers.items()
+        name: parser if callable(parser) else parser_of(parser) for name, parser in parsers.items()
     }
 
 

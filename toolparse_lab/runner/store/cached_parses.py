@@ -54,7 +54,7 @@ def _digest(body: bytes) -> bytes:
     return hashlib.blake2b(body, digest_size=_DIGEST).digest()
 
 
-class KeptReadings(Connected):
+class CachedParseTable(Connected):
     # A part of `Store`.
 
     def _has_readings(self, connection: sa.Connection) -> bool:
@@ -97,7 +97,7 @@ class KeptReadings(Connected):
             connection.execute(readings.delete().where(*same))
             connection.execute(rows.insert_or_keep(connection, readings), values)
 
-    def forget_readings(self, run_id: str | None = None) -> int:
+    def forget_parses(self, run_id: str | None = None) -> int:
         """Throw away what was kept of a run, or of all runs. Return its size in bytes."""
         r = readings.c
         chosen = [] if run_id is None else [r.run_id == run_id]

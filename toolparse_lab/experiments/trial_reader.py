@@ -59,7 +59,7 @@ _T = TypeVar("_T")
 _Key: TypeAlias = tuple[str, AnyProtocol | None, Policy]
 
 
-class RunReader:
+class TrialReader:
     """Reads one run's items, and keeps the trials and conversations it read last."""
 
     def __init__(
@@ -300,7 +300,7 @@ class RunReader:
 class UnreadTrials(Sequence[Trial]):
     """Trials of chosen items, each of which is parsed when somebody looks at it."""
 
-    def __init__(self, reader: RunReader, items: Sequence[PlanItem], policy: Policy) -> None:
+    def __init__(self, reader: TrialReader, items: Sequence[PlanItem], policy: Policy) -> None:
         self._reader = reader
         self._items = items
         self._policy: Policy = policy
