@@ -1,8 +1,8 @@
 """`compare`: one text read by every protocol, and by parsers of others, side by side."""
 
-# How it works. Every parser makes a `ParserResult` of the same text. Ours are ranked by what can be run
-# of them, those of others keep their order. Letters group the readings whose executable calls are
-# the same, by JSON equality and in order, so that the eye finds who agrees with whom.
+# How it works. Every parser makes a `ParserResult` of the same text. Ours are ranked by what can be
+# run of them, those of others keep their order. Letters group the results whose executable calls
+# are the same, by JSON equality and in order, so that the eye finds who agrees with whom.
 
 from __future__ import annotations
 
