@@ -7,6 +7,7 @@ import json
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 
 TOOLS = [
     {
@@ -28,16 +29,7 @@ def calls_of(inner: str) -> tp.ToolCall:
     return call
 
 
-@pytest.mark.parametrize(
-    "inner",
-    [
-        r"the \"Gull\ lay\nat pier (7)",
-        r'the \""Gull\" lay\nat pier (7)',
-        r"the \“Gull\" lay\nat pier (7)",
-        r"the \"Gull\` lay\nat pier (7)",
-        r'the \"Gull\ "lay\nat pier (7)',
-    ],
-)
+@each_case
 def test_a_quote_that_lacks_its_partner_is_put_right(inner: str) -> None:
     call = calls_of(inner)
     assert call.valid
@@ -45,14 +37,7 @@ def test_a_quote_that_lacks_its_partner_is_put_right(inner: str) -> None:
     assert len(call.edits) == 1
 
 
-@pytest.mark.parametrize(
-    ("inner", "text"),
-    [
-        (r"\d+ of C:\data", r"\d+ of C:\data"),
-        (r"it\'s", "it's"),
-        (r"\d+ \"a\" \w", r'\d+ "a" \w'),
-    ],
-)
+@each_case
 def test_a_backslash_that_may_be_meant_stays(inner: str, text: str) -> None:
     assert calls_of(inner).arguments == {"text": text}
 

@@ -11,6 +11,7 @@ import pytest
 import toolparse_lab as tp
 from tests.cases.check import decode, eq
 from tests.core_cases import SHIPPED, rows
+from tests.tables import each_case
 from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.arguments.rjson.positions import apply_edits
 from toolparse_lab.arguments.rjson.repair import read_damaged
@@ -114,15 +115,7 @@ def test_long_numbers_survive() -> None:
     assert write_canonical(value) == f'{{"n":{digits},"f":1.{digits}e5}}'
 
 
-@pytest.mark.parametrize(
-    ("text", "closed", "numbers_end", "code"),
-    [
-        ('{"a": "x"', False, False, "decode.truncated-value"),
-        ('{"a": 1', True, False, "decode.truncated-value"),
-        ('{"a": 1', True, True, None),
-        ('{"a": "x"', True, False, None),
-    ],
-)
+@each_case
 def test_what_may_be_closed(text: str, closed: bool, numbers_end: bool, code: str | None) -> None:
     if code is None:
         values, edits = read_damaged(

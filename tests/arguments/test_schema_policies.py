@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.arguments.schema.go import format_v, parse_bool, parse_float, parse_int
 from toolparse_lab.core.values import write_canonical
 
@@ -69,20 +70,7 @@ SCHEMA = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("given", "wanted"),
-    [
-        ({"n": "1e3", "f": "0x1p4", "i": "-7", "b": "T"}, {"n": 1000, "f": 16, "i": -7, "b": True}),
-        ({"n": " 1", "i": "42.0", "b": "yes"}, {"n": " 1", "i": "42.0", "b": "yes"}),
-        (
-            {"s": "5", "l": "1,2", "u": "5", "o": {"i": "5"}},
-            {"s": "5", "l": "1,2", "u": "5", "o": {"i": "5"}},
-        ),
-        ({"i": "9223372036854775807"}, {"i": 9223372036854775807}),
-        ({"i": "9223372036854775808", "zzz": "1"}, {"i": "9223372036854775808", "zzz": "1"}),
-        ("5", "5"),
-    ],
-)
+@each_case
 def test_layer_2_touches_top_level_text_only(given: Any, wanted: Any) -> None:
     result = tp.coerce(given, SCHEMA, "go-strconv")
     assert result.value == wanted
@@ -101,26 +89,7 @@ def test_a_number_that_is_not_finite_never_reaches_a_call() -> None:
     assert not call.valid
 
 
-@pytest.mark.parametrize(
-    ("value", "schema", "wanted"),
-    [
-        ("N/A", {"type": "integer"}, 0),
-        (3.9, {"type": "integer"}, 3),
-        ("maybe", {"type": "boolean"}, False),
-        ("about 2.5 km", {"type": "number"}, 2.5),
-        ("Celsius", {"enum": ["celsius", "kelvin"]}, "celsius"),
-        (
-            {"a": "x"},
-            {
-                "type": "object",
-                "properties": {"a": {"type": "array", "items": {"type": "integer"}}},
-            },
-            {"a": [0]},
-        ),
-        ("x", {"type": "object"}, {}),
-        ([1, "b"], {"type": "array", "items": {"type": "integer"}}, [1, 0]),
-    ],
-)
+@each_case
 def test_the_negative_control_makes_everything_validate(
     value: Any, schema: Any, wanted: Any
 ) -> None:

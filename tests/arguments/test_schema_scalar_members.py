@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.arguments.schema.plain import read_texts
 from toolparse_lab.arguments.schema.scalars import UNRECORDED, Record
 from toolparse_lab.arguments.schema.validate import find_problems
@@ -82,17 +83,7 @@ def test_the_short_way_reads_plain_scalars(kind: str, text: str, value: Any) -> 
     assert [step.before for step in record.steps] == ([] if kind == "string" else [text])
 
 
-@pytest.mark.parametrize(
-    ("members", "texts"),
-    [
-        ({"x": {"type": "integer"}}, {"x": "five"}),
-        ({"x": {"type": "boolean"}}, {"x": "yes"}),  # a switch has a rule of its own
-        ({"x": {"type": "integer"}}, {"x": "5", "y": "6"}),
-        ({"x": {"type": "integer", "minimum": 6}}, {"x": "5"}),
-        ({"x": {"type": "array"}}, {"x": "[1]"}),
-        ({"x": {"type": ["string", "null"]}}, {"x": "null"}),
-    ],
-)
+@each_case
 def test_the_short_way_leaves_the_rest_to_the_long_one(
     members: dict[str, Any], texts: dict[str, str]
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab.arguments.schema.strict_form import strict_form
 from toolparse_lab.core.errors import BadToolSpec, NoStrictForm
 
@@ -119,42 +120,7 @@ STRING = {"type": "string"}
 NULLABLE = {"type": ["string", "null"]}
 
 
-@pytest.mark.parametrize(
-    ("schema", "keyword", "path"),
-    [
-        ({"not": STRING}, "not", "/properties/x/not"),
-        ({"type": "string", "if": {}, "then": {}}, "if", "/properties/x/if"),
-        ({"type": "object", "additionalProperties": True, "properties": {}},
-         "additionalProperties", "/properties/x/additionalProperties"),
-        ({"type": "object", "additionalProperties": STRING},
-         "additionalProperties", "/properties/x/additionalProperties"),
-        ({"type": "object", "patternProperties": {"a": STRING}},
-         "patternProperties", "/properties/x/patternProperties"),
-        ({"type": "object"}, "properties", "/properties/x"),
-        ({"type": "object", "properties": {"a": STRING}, "required": ["b"]},
-         "required", "/properties/x/required"),
-        ({"type": "array"}, "items", "/properties/x"),
-        ({"type": "array", "items": [STRING]}, "items", "/properties/x/items"),
-        ({"type": "array", "prefixItems": [STRING]}, "prefixItems", "/properties/x/prefixItems"),
-        ({"type": "array", "items": {}}, "type", "/properties/x/items"),
-        ({"type": "array", "items": True}, "type", "/properties/x/items"),
-        ({"description": "anything"}, "type", "/properties/x"),
-        ({"allOf": [STRING, STRING]}, "allOf", "/properties/x/allOf"),
-        ({"anyOf": []}, "anyOf", "/properties/x/anyOf"),
-        ({"anyOf": [STRING], "minLength": 3}, "anyOf", "/properties/x/anyOf"),
-        ({"$ref": "#/$defs/P", "enum": ["a"]}, "$ref", "/properties/x/$ref"),
-        ({"$ref": "#/$defs/Nowhere"}, "$ref", "/properties/x/$ref"),
-        ({"$ref": "#/properties/x"}, "$ref", "/properties/x/$ref"),
-        ({"$ref": "https://example.org/schema"}, "$ref", "/properties/x/$ref"),
-        ({"type": "object", "properties": {"a": NULLABLE}},
-         "required", "/properties/x/properties/a"),
-        ({"type": "object", "properties": {"a": {**NULLABLE, "default": "b"}}},
-         "required", "/properties/x/properties/a"),
-        ({"anyOf": [{"type": "object", "properties": {"a": STRING}},
-                    {"type": "object", "properties": {"a": NULLABLE}, "required": ["a"]}]},
-         "anyOf", "/properties/x/anyOf"),
-    ],
-)  # fmt: skip
+@each_case
 def test_what_cannot_be_said_is_refused_with_its_place(
     schema: dict[str, Any], keyword: str, path: str
 ) -> None:
@@ -165,16 +131,7 @@ def test_what_cannot_be_said_is_refused_with_its_place(
     assert isinstance(raised.value, BadToolSpec)
 
 
-@pytest.mark.parametrize(
-    ("schema", "keyword"),
-    [
-        ({"anyOf": [{"type": "object", "properties": {}}]}, "anyOf"),
-        ({"type": "array", "items": STRING}, "type"),
-        ({"type": ["object", "null"], "properties": {}}, "type"),
-        ({"type": "object", "additionalProperties": STRING}, "additionalProperties"),
-        ({"$ref": "#"}, "$ref"),
-    ],
-)
+@each_case
 def test_the_arguments_as_a_whole_are_one_closed_object(
     schema: dict[str, Any], keyword: str
 ) -> None:

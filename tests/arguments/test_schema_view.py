@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab.arguments.schema.conforms import conforms
 from toolparse_lab.arguments.schema.kinds import is_type
 from toolparse_lab.arguments.schema.references import unwrap_json_schema
@@ -109,18 +110,7 @@ def test_items() -> None:
     assert view_of({"type": "array"}).items is None
 
 
-@pytest.mark.parametrize(
-    ("schema", "string", "null"),
-    [
-        ({"type": "string"}, True, False),
-        ({"type": ["string", "null"]}, True, True),
-        ({"type": "integer"}, False, False),
-        ({}, True, False),
-        ({"enum": ["a", None]}, False, True),
-        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, False, True),
-        ({"oneOf": [{"type": "integer"}, {"type": "string"}]}, True, False),
-    ],
-)
+@each_case
 def test_what_is_admitted(schema: Any, string: bool, null: bool) -> None:
     view = view_of(schema)
     assert (view.admits_string(), view.admits_null()) == (string, null)

@@ -11,6 +11,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
+from tests.tables import each_case
 from toolparse_lab.cli import main
 from toolparse_lab.cli.console import as_flags
 from toolparse_lab.cli.demo import left_out
@@ -193,21 +194,7 @@ def test_a_trial_in_the_place_of_a_run_is_known(
     assert main(["view", "latest", trial]) == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "fix"),
-    [
-        ("run", "what to do: toolparse run plan.toml"),
-        ("run plan.toml --recording no/r.jsonl", "mkdir -p no"),
-        ("run plan.toml --replay no.jsonl", "no.jsonl: No such file or directory"),
-        ("run plan.toml --columns qestion=input", "--columns 'question=input'"),
-        ("view --case other", "`toolparse report --score` lists the trials"),
-        ("view --code none-such", "leave a filter out"),
-        ("view 0000", "`toolparse list`"),
-        ("report --baseline other", "name one of these"),
-        ("parse x{ --tools [{", 'write each as {"name": "f"'),
-        ("parse x{ --protocol zzzz", "`toolparse list protocols`"),
-    ],
-)
+@each_case
 def test_every_error_has_its_fix(
     project: MockOpenAI, capsys: pytest.CaptureFixture[str], words: str, fix: str
 ) -> None:
@@ -220,17 +207,7 @@ def test_every_error_has_its_fix(
     assert fix in err
 
 
-@pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        ('[limits]\nmax_cost = "a lot"', "plan.toml:6: `max_cost` has a value it cannot have"),
-        ("[limits]\ndeadline = -1", "plan.toml:6: `deadline` has"),
-        ("[limits]\nmax_calls = 1.5", "plan.toml:6: `max_calls` has"),
-        ('trials = "one"', "got: 'one'"),
-        ('trials = "one"', "such as trials = 3"),
-        ('[settings]\nmax_tokens = "128"', "got: '128'"),
-    ],
-)
+@each_case
 def test_a_plan_is_refused_when_it_is_read(
     project: MockOpenAI, capsys: pytest.CaptureFixture[str], line: str, complaint: str
 ) -> None:
@@ -239,21 +216,9 @@ def test_a_plan_is_refused_when_it_is_read(
     assert complaint in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "parts"),
-    [
-        (
-            "rnu plan.toml",
-            ("usage: toolparse [-h]", "there is no command 'rnu'; did you mean run?"),
-        ),
-        ("zzz", ("`toolparse --help` lists the commands",)),
-        ("run --max-costs 5", ("usage: toolparse run", "did you mean --max-cost?")),
-        ("view latest a b", ("usage: toolparse view", "unrecognized arguments: b")),
-        ("--verson", ("did you mean --version?",)),
-    ],
-)
+@each_case
 def test_a_slip_of_the_pen_is_understood(
-    words: str, parts: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    words: str, parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as end:
         main(words.split())
@@ -292,15 +257,7 @@ def test_validation_speaks_of_flags(
     assert "1 row cannot be read" in out
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "cost: unknown, give Model(price=...)",
-        "see tp.protocols()",
-        "see lab.runs(), or open another store: tp.Lab(path)",
-        "max_cost is a number\n  got: x\n  expected: 0 or more, or None",
-    ],
-)
+@each_case
 def test_advice_of_python_becomes_that_of_a_shell(text: str) -> None:
     advice = as_flags(text)
     for python in ("Model(", "tp.", "lab.", "None"):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab import ParseResult, __version__
 from toolparse_lab.cli import build_parser, main, verbs
 from toolparse_lab.cli.options import DECLARED
@@ -87,19 +88,7 @@ def test_switches_change_what_is_allowed(answer: str, capsys: pytest.CaptureFixt
     assert result["options"]["repair"] is False
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["parse", "no/such/file"], "No such file"),
-        (["parse", "{answer}", "--protocol", "hermess"], "did you mean hermes"),
-        (["parse", "{answer}", "--tools", "no/such/tools.json"], "No such file"),
-        (["parse", "{answer}", "--tools", "{answer}"], "no JSON"),
-        (
-            ["parse", "{answer}", "--policy", "wild"],
-            "--policy: `policy` has a value it cannot have",
-        ),
-    ],
-)
+@each_case
 def test_bad_input_leaves_with_2_and_says_what_to_do(
     arguments: list[str], says: str, answer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI, unseen
+from tests.tables import each_case
 from tests.waiting import PATIENCE, running, wait_until
 from toolparse_lab.cli import main
 from toolparse_lab.evals.cases import row_files
@@ -220,19 +221,7 @@ def test_json_holds_run_cells_and_gate(project: Path, capsys: pytest.CaptureFixt
     assert tp.Lab(project / "runs.db").open(found["run_id"]).run_id == found["run_id"]
 
 
-@pytest.mark.parametrize(
-    ("gate", "code"),
-    [
-        (["--fail-under", "0"], 0),
-        (["--fail-under", "0.99"], 1),
-        (["--gate", "strict=0.99"], 1),
-        (["--gate", "coercion_rate=1"], 0),
-        (["--gate", "coercion_rate"], 2),
-        (["--gate", "coercion_rat=1"], 2),
-        (["--fail-under", "0", "--max-calls", "3"], 3),
-        (["--fail-under", "0.99", "--max-calls", "3"], 3),
-    ],
-)
+@each_case
 def test_exit_codes_of_a_run(
     project: Path, capsys: pytest.CaptureFixture[str], gate: list[str], code: int
 ) -> None:
@@ -247,31 +236,7 @@ def test_a_gate_of_the_plan_holds(project: Path, capsys: pytest.CaptureFixture[s
     assert "gate failed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("case = 1", "plan.toml:1: there is no part of a plan 'case'"),
-        ("case = 1", "did you mean cases?"),
-        ("trials = true", "plan.toml:1: `trials` is how often each case is asked"),
-        ("[limits]\nmax = 1", "there is no limit 'max'"),
-        ("models = ['smal']", "did you mean small?"),
-        (
-            "[models.a]\nname = 'openai/x'\napi_key = 'sk-0123456789ab'",
-            "plan.toml:3: a key does not stand in a file",
-        ),
-        ("cases = 'none.jsonl'\nmodels = ['small']\nprotocols = ['hermes']", "none.jsonl"),
-        ("models = ['small']", "there are no cases"),
-        ("cases = 'c.jsonl'", "--models small"),
-        (
-            PLAN.replace('["small"]', '["toolparse-local/smollm2-135"]'),
-            "did you mean toolparse-local/smollm2-135m?",
-        ),
-        (PLAN.replace("wording", "wordng"), "plan.toml:10: there is no factor"),
-        (PLAN.replace('"morph_xml"', '"morph_xmll"'), "morph_xml"),
-        (PLAN.replace('"grammar"', '"gramar"'), "free or grammar"),
-        ("=", "this is no TOML"),
-    ],
-)
+@each_case
 def test_a_plan_that_cannot_be_is_named(
     project: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
 ) -> None:
@@ -292,31 +257,7 @@ def test_a_missing_file_is_one_line(project: Path, capsys: pytest.CaptureFixture
     assert len(err.splitlines()) <= 3
 
 
-@pytest.mark.parametrize(
-    ("flags", "says"),
-    [
-        (["--set", "max_tokens=lots"], "max_tokens is a whole number"),
-        (["--set", "temperature=hot"], "temperature is a number"),
-        (["--set", "type_rules=maybe"], "type_rules says"),
-        (["--set", "few_shot=many"], "few_shot is a number"),
-        (["--set", "few_shots=0,2"], "did you mean few_shot?"),
-        (["--set", "max_turn=3"], "did you mean max_turns"),
-        (["--set", "wordng=brief"], "did you mean wording?"),
-        (["--set", "max_token=5"], "did you mean max_tokens"),
-        (["--set", "zz=5"], 'extra_body: {"zz": …}'),
-        (["--set", "timeout=5"], "Model takes it"),
-        (["--set", "seed=7"], "give it apart: --seed"),
-        (["--set", "models=7"], "give it apart: --models"),
-        (["--sample", "-1"], "a sample has a size"),
-        (["--trials", "0"], "trials is how often"),
-        (["--max-cost", "-1"], "--max-cost"),
-        (["--out", "r.doc"], "not written as this kind of file"),
-        (["--out", "none/r.html"], "no such folder"),
-        (["--recording", "none/r.jsonl"], "no such folder"),
-        (["--replay", "none.jsonl"], "none.jsonl"),
-        (["--models", "nope/model", "--max-calls", "1"], "provider"),
-    ],
-)
+@each_case
 def test_flags_that_cannot_be_are_named_before_anything_is_asked(
     project: Path, capsys: pytest.CaptureFixture[str], flags: list[str], says: str
 ) -> None:
@@ -328,22 +269,7 @@ def test_flags_that_cannot_be_are_named_before_anything_is_asked(
         assert {r["status"] for r in out_of(capsys, ["list"])} <= {"incomplete"}
 
 
-@pytest.mark.parametrize(
-    ("flags", "plan", "says"),
-    [
-        (["--gate", "sucess=0.9"], "", "did you mean success"),
-        ([], "[gate]\nsucess = 0.9", "did you mean success"),
-        (["--fail-under", "90"], "", "0.9 for 90 %"),
-        (["--gate", "coercion_rate=20"], "", "0.2 for 20 %"),
-        ([], "[gate]\nsuccess = 90", "0.9 for 90 %"),
-        (["--gate", "difference=0", "--baseline", "small"], "", ""),
-        (["--by", "modle"], "", "did you mean model?"),
-        (["--by", "model", "--baseline", "hermes"], "", "expected: small"),
-        (["--baseline", "hermess"], "", "did you mean hermes?"),
-        (["--by", "category,arm", "--baseline", "nestd"], "", "did you mean nested?"),
-        (["--by", "metadata_sourc", "--baseline", "hermes"], "", "no such column to go by"),
-    ],
-)
+@each_case
 def test_what_a_report_cannot_be_asked_is_found_before_a_model_is(
     project: Path, capsys: pytest.CaptureFixture[str], flags: list[str], plan: str, says: str
 ) -> None:
@@ -570,16 +496,7 @@ def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[st
     assert main(["compare", bad, good, "--fail-on-regression"]) == 0
 
 
-@pytest.mark.parametrize(
-    "gated",
-    [
-        ["report", "--fail-under", "0"],
-        ["report", "--fail-under", "0.99"],
-        ["compare", "latest", "hermes", "morph_xml", "--fail-on-regression"],
-        ["compare", "latest~1", "latest", "--fail-on-regression"],
-        ["compare", "latest", "latest~1", "--fail-on-regression"],
-    ],
-)
+@each_case
 def test_no_gate_holds_over_a_run_that_is_not_whole(
     recorded: Path, capsys: pytest.CaptureFixture[str], gated: list[str]
 ) -> None:
@@ -662,16 +579,7 @@ def test_a_file_of_trials_is_reported_by_policy(
     assert main(["report", "none.parquet"]) == 2
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["report", "--score", "--out", "none/t.parquet"],
-        ["report", "--out", "none/r.html"],
-        ["compare", "latest", "hermes", "morph_xml", "--out", "none/c.html"],
-        ["compare", "latest", "latest", "--out", "none/c.html"],
-        ["run", "--retry", "--out", "none/r.html"],
-    ],
-)
+@each_case
 def test_a_folder_that_is_not_there_is_found_first(
     recorded: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:

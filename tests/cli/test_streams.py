@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.tables import each_case
 
 CALL = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
 PARSE = [sys.executable, "-m", "toolparse_lab.cli", "parse"]
@@ -23,19 +23,7 @@ def shell(words: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        ("- <&-", 2, "standard input is closed"),
-        ("answer.txt >&-", 3, "standard output: it is closed"),
-        ("answer.txt >/dev/full", 3, "standard output: No space left on device"),
-        ("answer.txt 2>&-", 0, ""),
-        ("answer.txt 2>/dev/full", 0, ""),
-        ("answer.txt <&- 2>&- | cat", 0, ""),
-        # Both at once: nobody can be told, and the code says it.
-        ("answer.txt >&- 2>&-", 3, ""),
-    ],
-)
+@each_case
 def test_a_stream_that_is_not_there_is_told(
     words: str, code: int, message: str, tmp_path: Path
 ) -> None:

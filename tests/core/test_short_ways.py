@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.quotations import CALLS, TOOLS, formats, written
+from tests.tables import each_case
 from toolparse_lab.arguments.rjson.repair import read_damaged
 from toolparse_lab.arguments.schema.scalars import holds_bare_null, is_bare_null
 from toolparse_lab.arguments.schema.view import View, _cached_view, view_of
@@ -147,15 +148,7 @@ def test_openers_that_need_no_look_are_not_quoted(name: str, between: str) -> No
         assert tp.parse(raw, name, TOOLS) == whole
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "object", "properties": {"a": {"type": "integer"}}},
-        {"type": "object", "properties": {"a": {"anyOf": [{"type": "integer"}, {}]}}},
-        {"type": "object", "additionalProperties": {"anyOf": [{"type": "integer"}]}},
-        {"type": "object", "patternProperties": {"a": {"anyOf": [{"type": "integer"}]}}},
-    ],
-)
+@each_case
 @pytest.mark.parametrize("value", [{"a": 1}, {"a": "1"}, {"a": [1]}, {"b": {}}])
 def test_what_is_looked_at_without_a_budget_spends_none(
     schema: dict[str, Any], value: Any, monkeypatch: pytest.MonkeyPatch

@@ -5,17 +5,10 @@ from __future__ import annotations
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.formats.tool_names import near_tool, offered_name
 
 TOOLS = ["find_berth", "now", "delete", "Calendar.create"]
-LEAKED = [
-    "find_berth<|channel|>commentary", "find_berth<|channel|>json", "find_berth<|constrain|>json",
-    "find_berth<|message|>", "find_berth <|constrain|>json<|message|>", "<|channel|>find_berth",
-    "assistant<|channel|>commentary to=functions.find_berth", "to=functions.find_berth",
-    "functions.find_berth:0", "<|tool_call_begin|>functions.find_berth:3", "find_berth</tool_call>",
-    "<tool_call>find_berth", "<function=find_berth>", "[TOOL_CALLS]find_berth", "call:find_berth",
-    "find_berth<｜tool▁sep｜>", "find_berth\n```json", "find_berth json",
-]  # fmt: skip
 OTHER = [
     "find_berthfind_berth", "find_berth_v2", "find_berth now", "find_berth.now", "Find_Berth",
     "delete<|channel|>commentary to=functions.now", "delete<|message|>now", "find_berth(", "now now",
@@ -23,7 +16,7 @@ OTHER = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LEAKED)
+@each_case
 def test_a_mark_of_a_format_is_taken_off(name: str) -> None:
     offered = offered_name(name, TOOLS)
     assert offered is not None
@@ -36,18 +29,7 @@ def test_any_other_name_is_left_alone(name: str) -> None:
     assert offered_name(name, TOOLS) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "near"),
-    [
-        ("find_berthfind_berth", "find_berth"),
-        ("FindBerth", "find_berth"),
-        ("find_bert", "find_berth"),
-        ("harbor/find_berth", "find_berth"),
-        ("calendar_create", "Calendar.create"),
-        ("weather", None),
-        ("delete_find_berth", None),
-    ],
-)
+@each_case
 def test_the_one_tool_near_to_a_name_is_told_and_not_called(name: str, near: str | None) -> None:
     assert near_tool(name, TOOLS) == near
     text = f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>'

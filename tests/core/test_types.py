@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 
 TOOLS = [
     {
@@ -141,22 +142,7 @@ def test_spans() -> None:
     assert tp.Origin(span).end == 5
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"repair": 1},
-        {"recover": "yes"},
-        {"validate": None},
-        {"coerce": "safest"},
-        {"reasoning": "maybe"},
-        {"max_depth": 0},
-        {"max_depth": True},
-        {"max_depth": 2.5},
-        {"max_dept": 5},
-        5,
-        "safe",
-    ],
-)
+@each_case
 def test_wrong_options_are_named(options: Any) -> None:
     with pytest.raises(tp.errors.BadOptions):
         tp.ParseOptions.of(options)

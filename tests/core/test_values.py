@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import each_case
 from toolparse_lab.core.values import (
     BigNum,
     Num,
@@ -193,17 +194,7 @@ def test_same(a: Any, b: Any, equal: bool) -> None:
 DOCUMENT = {"a": {"b/c": [10, {"~": 1}]}, "": {"0": "zero"}, "e": [], "o": {}}
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("", DOCUMENT),
-        ("/a/b~1c/0", 10),
-        ("/a/b~1c/1/~0", 1),
-        ("//0", "zero"),
-        ("/e", []),
-        ("/o", {}),
-    ],
-)
+@each_case
 def test_pointers(path: str, value: Any) -> None:
     assert pointer_get(DOCUMENT, path) == value
 

@@ -13,6 +13,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
+from tests.tables import each_case
 from toolparse_lab.entry.capture import capture
 from toolparse_lab.entry.capture.captured import is_event_stream
 from toolparse_lab.middleware import parse_generated_text
@@ -374,23 +375,8 @@ def test_which_texts_are_event_streams(text: str, is_stream: bool) -> None:
     assert is_event_stream(text) is is_stream
 
 
-NEVER = [
-    'data: {"error": {"message": '
-    '"no"}}\n\n', 'data: {"type": "odd"}\n\n', 'data: {"choices": 5}\n\n',
-    "data: {\n\n",
-    'data: {"choices": '
-    '[null]}\n\n', 'data: {"choices": [{"delta": 5}]}\n\n', 'data: {"output": [5]}\n\n',
-    "data: [DONE]",
-    'data: {"choices": [{"delta": {"tool_calls": [5, {"function": '
-    '5}]}}]}\n\n', "data:\n", ": x", "id: 1\n\n",
-    'data: {"type": "response.completed", "response": '
-    '5}\n\n', 'data: {"type": "content_block_delta"}\n\n',
-    'data: {"choices": [{"delta": {"content": {"a": 1}}, "index": -1}]}\n\n',
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("protocol", ["auto", "hermes", "native"])
-@pytest.mark.parametrize("text", NEVER)
+@each_case
 def test_no_text_raises(text: str, protocol: str) -> None:
     assert isinstance(tp.parse(text, protocol, TOOLS).raw, str)
     assert isinstance(tp.parse(text + text, protocol, TOOLS).raw, str)
@@ -445,17 +431,9 @@ SAVED = {
         }
     ]
 }
-CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 
 
-@pytest.mark.parametrize(
-    ("response", "raw"),
-    [
-        (SAVED, "Hi"),
-        ({"choices": [{"message": {"content": None, "tool_calls": [CALLED]}}]}, None),
-        ({"choices": [{"text": "Hi", "finish_reason": "stop"}]}, "Hi"),
-    ],
-)
+@each_case
 @pytest.mark.parametrize("around", ["{}", "\ufeff{}", "\n{}\n"])
 def test_the_json_text_of_a_response_is_read_as_the_response(
     response: Any, raw: str | None, around: str

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_text
@@ -97,23 +98,7 @@ def test_a_call_of_a_known_format_has_a_sign_with_words_around_it(row: dict[str,
         assert find_attempt(raw, names, parameters=parameters) is not None, raw
 
 
-EXAMPLES: list[tuple[str, list[str]]] = [
-    ("a `f(x=1)` b", ["`f(x=1)`"]),
-    ("a ``f(`x`)`` b", ["``f(`x`)``"]),
-    ("`f(x=1)`", []),  # nothing around it
-    ("say `f`: {}", []),  # a word names something
-    ("> f(x=1)\n> g()\nh()", ["> f(x=1)\n> g()"]),
-    (">>>f\n{}", []),
-    ("For example:\n```\nf()\n```\nand\n```\ng()\n```", ["```\nf()\n```"]),
-    ("For example:\n```\nf()\n```\n\n```\ng()\n```", ["```\nf()\n```", "```\ng()\n```"]),
-    ("Like this:\n\n    f()\n\n    g()\n\nh()", ["    f()\n\n    g()"]),
-    ("I call it:\n```\nf()\n```", []),
-    ("```python\ndef f():\n    pass\nf()\n```", ["```python\ndef f():\n    pass\nf()\n```"]),
-    ("For example:\n```\nf()", ["```\nf()"]),
-]
-
-
-@pytest.mark.parametrize(("text", "shown"), EXAMPLES)
+@each_case
 def test_what_only_shows_something(text: str, shown: list[str]) -> None:
     assert [text[start:end] for start, end in shown_ranges(text)] == shown
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.evals.test_report import EVIL, FRAME, make, scored
+from tests.tables import each_case
 from toolparse_lab import parse
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.core.toolspec import tool_specs
@@ -160,28 +161,8 @@ def arms(*rights: int, cases: int = 40) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize(
-    ("rights", "said"),
-    [
-        (
-            (30, 29, 5),
-            "m · a has the highest rate of 3 cells. 1 of the 2 others cannot be told from it on "
-            "these cases: m · b.",
-        ),
-        (
-            (30, 30, 30),
-            "m · a has the highest rate of 3 cells, as have 2 others. All of the 2 others cannot "
-            "be told",
-        ),
-        (
-            (5, 5, 30),
-            "m · c has the highest rate of 3 cells. All others differ from it by more than chance "
-            "explains.",
-        ),
-        ((30, 5), ""),
-    ],
-)
-def test_best_of_many(rights: tuple[int, ...], said: str) -> None:
+@each_case
+def test_best_of_many(rights: list[int], said: str) -> None:
     told = [w for w in Report(arms(*rights)).warnings if "highest rate" in w]
     assert told == [] if not said else told[0].startswith(said)
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadCase, BadOptions, UnreadableInput
 from toolparse_lab.evals.cases.checks import DOUBTS as KINDS
 from toolparse_lab.evals.cases.checks import validate_cases
@@ -217,20 +218,7 @@ def test_a_mapped_key_that_no_row_has() -> None:
         tp.load_cases([{"id": "a", "input": "x"}], columns={"question": "input"})
 
 
-BAD_CELLS: list[tuple[str, str, str | None]] = [
-    # row of CSV behind the header, what the message says, the column
-    ("1,x,[,", "the tools of case '1' cannot be read: not JSON", "tools"),
-    ("1,x,,{", "the target of case '1' cannot be read: not JSON", "target"),
-    ('1,x,,"{""name"": ""f""}"', "is not a list", None),
-    ("1,x,,f(a=1)", "not JSON", "target"),
-    ("1,x", "2 cells instead of 4", None),
-    ("1,x,,,y", "5 cells instead of 4", None),
-    (",x,,", "a case has an id", None),
-    ("1,,,", "neither a text nor messages", None),
-]
-
-
-@pytest.mark.parametrize(("row", "message", "column"), BAD_CELLS)
+@each_case
 def test_bad_cells_name_line_and_column(
     row: str, message: str, column: str | None, tmp_path: Path
 ) -> None:
@@ -242,20 +230,7 @@ def test_bad_cells_name_line_and_column(
     assert len(tp.load_cases(path, errors="skip")) == 1
 
 
-BAD_TABLES: list[tuple[str, str, str]] = [
-    ("c.csv", "", "there are no cases"),
-    ("c.csv", HEADER, "there are no cases"),
-    ("c.csv", "id;input\n1;x\n", "separate cells by commas"),
-    ("c.csv", "id,,input\n1,2,x\n", "a column has no name"),
-    ("c.csv", "id,id\n1,2\n", "two columns have the same name"),
-    ("c.csv", 'id,input\n1,"open\n', "this is no CSV"),
-    ("c.json", '{"id": "a"}', "one array of rows"),
-    ("c.parquet", "no parquet", "cannot be read as Parquet"),
-    ("c.xlsx", "", "no reader"),
-]
-
-
-@pytest.mark.parametrize(("name", "text", "message"), BAD_TABLES)
+@each_case
 def test_bad_tables(name: str, text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises((BadCase, UnreadableInput)) as e:
         tp.load_cases(write(tmp_path / name, text))
@@ -417,15 +392,7 @@ def test_the_shipped_cases_leave_no_doubt(name: str) -> None:
     assert found.doubts == ()
 
 
-MEANT = [
-    ("prompt", "input"),
-    ("expected", "target"),
-    ("Ground Truth", "target"),
-    ("inptu", "input"),
-]
-
-
-@pytest.mark.parametrize(("key", "meant"), MEANT)
+@each_case
 def test_a_key_of_another_tool_is_told_its_name_here(key: str, meant: str) -> None:
     row = {"id": "a", "input": "x", "target": []}
     row[key] = row.pop(meant)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadCase, BadOptions, UnreadableInput
 from toolparse_lab.core.values import Num
 from toolparse_lab.evals.cases import row_files as module
@@ -74,89 +75,7 @@ def test_cases_that_share_tools_are_kept_with_one_copy_of_them() -> None:
     assert unpack_cases([c.to_dict() for c in cases]) == cases
 
 
-BAD_ROWS: list[tuple[Any, str, str]] = [
-    # row, what the message says, what was got
-    ([1], "a case is a JSON object", "[1]"),
-    ({"input": "x"}, "a case has an id", "no id"),
-    ({"id": "", "input": "x"}, "a case has an id", "''"),
-    ({"id": True, "input": "x"}, "a case has an id", "True"),
-    ({"id": "a\0", "input": "x"}, "a character that no database holds", "\\x00"),
-    ({"id": "a\ud800", "input": "x"}, "a character that no database holds", "\\ud800"),
-    ({"id": "a"}, "neither a text nor messages", "no input"),
-    ({"id": "a", "input": 3}, "neither a text nor messages", "3"),
-    ({"id": "a", "input": []}, "neither a text nor messages", "[]"),
-    ({"id": "a", "input": [{"content": "x"}]}, "has no role", "content"),
-    ({"id": "a", "input": "x", "tools": "f"}, "tools of case 'a' cannot be read", "f"),
-    ({"id": "a", "input": "x", "tools": [TOOL, TOOL]}, "two tools have the same name", "f"),
-    ({"id": "a", "input": "x", "target": {"name": "f"}}, "is not a list", "name"),
-    ({"id": "a", "input": "x", "target": ["f"]}, "a wanted call is no object", "f"),
-    ({"id": "a", "input": "x", "target": [{"arguments": {}}]}, "has no name", "arguments"),
-    (
-        {"id": "a", "input": "x", "target": [{"name": "f", "args": {}}]},
-        "unknown key 'args'",
-        "args",
-    ),
-    (
-        {"id": "a", "input": "x", "target": [{"name": "f", "arguments": [1]}]},
-        "arguments of a wanted call",
-        "[1]",
-    ),
-    (
-        {"id": "a", "input": "x", "target": [{"name": "f", "arguments": {"a": {"$any": []}}}]},
-        "$any is a list",
-        "$any",
-    ),
-    ({"id": "a", "input": "x", "target": [{"$any": {}}]}, "$any of calls", "$any"),
-    ({"id": "a", "input": "x", "target": [{"name": {"$any": [1]}}]}, "$any of a name", "$any"),
-    (
-        {"id": "a", "input": "x", "target": [{"name": "f", "$optional": 1}]},
-        "$optional is true or false",
-        "1",
-    ),
-    (
-        {
-            "id": "a",
-            "input": "x",
-            "target": [{"name": "f", "arguments": {"a": {"$match": "nope"}}}],
-        },
-        "no matcher of this name",
-        "nope",
-    ),
-    (
-        {
-            "id": "a",
-            "input": "x",
-            "target": [{"name": "f", "arguments": {"a": {"$match": "regex", "$value": "("}}}],
-        },
-        "no regular expression",
-        "(",
-    ),
-    (
-        {"id": "a", "input": "x", "tools": [TOOL], "results": {}},
-        "results of case 'a' cannot be read",
-        "{}",
-    ),
-    (
-        {"id": "a", "input": "x", "tools": [TOOL], "results": [{"name": "g", "output": 1}]},
-        "results[0].name",
-        "g",
-    ),
-    (
-        {"id": "a", "input": "x", "tools": [TOOL], "results": [{"name": "f"}]},
-        "results[0] has no output",
-        "name",
-    ),
-    (
-        {"id": "a", "input": "x", "answer": {"says": "x"}},
-        "answer of case 'a' cannot be read",
-        "says",
-    ),
-    ({"id": "a", "input": "x", "metadata": []}, "metadata", "[]"),
-    ({"id": "a", "input": "x", "expected": 1}, "unknown key", "expected"),
-]
-
-
-@pytest.mark.parametrize(("row", "message", "got"), BAD_ROWS)
+@each_case
 def test_bad_rows_name_file_line_and_what_was_got(
     row: Any, message: str, got: str, tmp_path: Path
 ) -> None:

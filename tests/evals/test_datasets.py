@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import leaves
 from toolparse_lab.formats.prompt.messages import build_messages
@@ -97,20 +98,7 @@ def test_message_inputs_end_with_the_user(row: dict[str, Any]) -> None:
     assert row["metadata"].get("turns", len(row["input"])) == len(row["input"])
 
 
-@pytest.mark.parametrize(
-    "needle",
-    [
-        "</tool_call>",
-        "```tool_call",
-        "<think>",
-        '"name": "set_lock"',
-        "Ignore all previous",
-        "\n\t",
-        "\\",
-        "🎉",
-        "&lt;",
-    ],
-)
+@each_case
 def test_hostile_strings_are_asked_for_and_wanted(needle: str) -> None:
     rows = [r for r in ROWS if r["metadata"]["category"] == "hostile"]
     wanted = [

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab import parse
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import ParseResult, ToolCall
@@ -247,15 +248,7 @@ class Loose:
         return lambda chunks: self.parse_generated_text("".join(chunks), tools, options)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"a": "Oslo", "n": 3, "b": True, "z": None}, True),
-        ({"a": "Bergen"}, False),
-        ({"n": 4}, False),
-        ({"b": False}, False),
-    ],
-)
+@each_case
 def test_a_call_without_places_has_its_leaves_somewhere_in_its_text(
     arguments: dict[str, Any], said: bool
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, UnknownName
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import read_strict
@@ -38,61 +39,7 @@ def call(**arguments: Any) -> dict[str, Any]:
     return {"name": "f", "arguments": arguments}
 
 
-CASES: list[tuple[str, Any, str]] = [
-    # arguments as JSON text, wanted arguments, sub-code ('' = they agree)
-    ('{"a": 1}', {"a": 1}, ""),
-    ('{"a": 1.0}', {"a": 1}, ""),
-    ('{"a": 1e0}', {"a": 1}, ""),
-    ('{"a": 0.1}', {"a": 0.1}, ""),
-    ('{"a": 0.10}', {"a": 0.1}, ""),
-    ('{"a": 0.1000000000000000055511151231257827}', {"a": 0.1}, "wrong_argument"),
-    ('{"a": 12345678901234567890123}', {"a": 12345678901234567890123}, ""),
-    ('{"a": 12345678901234567890124}', {"a": 12345678901234567890123}, "wrong_argument"),
-    ('{"a": 1}', {"a": True}, "wrong_argument"),
-    ('{"a": true}', {"a": True}, ""),
-    ('{"a": "1"}', {"a": 1}, "wrong_argument"),
-    ('{"a": null}', {"a": None}, ""),
-    ('{"a": null}', {"a": 0}, "wrong_argument"),
-    ('{"a": 1e999999999}', {"a": 1}, "wrong_argument"),
-    ('{"a": [1, 2]}', {"a": [1, 2]}, ""),
-    ('{"a": [2, 1]}', {"a": [1, 2]}, "wrong_argument"),
-    ('{"a": [1]}', {"a": [1, 2]}, "wrong_argument"),
-    ('{"a": {"x": 1}}', {"a": {"x": 1}}, ""),
-    ('{"a": {"x": 1, "y": 2}}', {"a": {"x": 1}}, "extra_argument"),
-    ('{"a": []}', {"a": {}}, "wrong_argument"),
-    ("{}", {"a": 1}, "missing_argument"),
-    ('{"a": 1, "b": 2}', {"a": 1}, "extra_argument"),
-    # defaults
-    ('{"a": 1, "unit": "C"}', {"a": 1}, ""),
-    ('{"a": 1}', {"a": 1, "unit": "C"}, ""),
-    ('{"a": 1, "unit": "F"}', {"a": 1}, "extra_argument"),
-    ('{"a": 1}', {"a": 1, "unit": "F"}, "missing_argument"),
-    ('{"box": {"deep": false}}', {"box": {}}, ""),
-    ('{"items": [{"n": 1}, {}]}', {"items": [{}, {"n": 1}]}, ""),
-    ('{"items": [{"n": 2}]}', {"items": [{}]}, "extra_argument"),
-    # wishes
-    ('{"a": 2}', {"a": {"$any": [1, 2]}}, ""),
-    ('{"a": 3}', {"a": {"$any": [1, 2]}}, "wrong_argument"),
-    ('{"a": {"x": [5]}}', {"a": {"x": {"$any": [[4], [5]]}}}, ""),
-    ("{}", {"a": {"$optional": True, "$any": [1, 2]}}, ""),
-    ('{"a": 3}', {"a": {"$optional": True, "$any": [1, 2]}}, "wrong_argument"),
-    ('{"a": "whatever"}', {"a": {"$optional": True}}, ""),
-    ("{}", {"a": {"$optional": False, "$value": 1}}, "missing_argument"),
-    ('{"a": {"$any": [1]}}', {"a": {"$value": {"$any": [1]}}}, ""),
-    ('{"a": 1}', {"a": {"$value": {"$any": [1]}}}, "wrong_argument"),
-    ('{"a": {"$gt": 5}}', {"a": {"$gt": 5}}, ""),
-    ('{"a": "Paris"}', {"a": {"$match": "regex", "$value": "Par.*"}}, ""),
-    ('{"a": "In Paris"}', {"a": {"$match": "regex", "$value": "Par.*"}}, "wrong_argument"),
-    ('{"a": "NEW-york"}', {"a": {"$match": "normalised", "$value": "New York"}}, ""),
-    ('{"a": "STRASSE"}', {"a": {"$match": "casefold", "$value": "straße"}}, ""),
-    ('{"a": 3.0000001}', {"a": {"$match": "approximate", "$value": 3}}, ""),
-    ('{"a": 3.1}', {"a": {"$match": "approximate", "$value": 3}}, "wrong_argument"),
-    ('{"a": [7]}', {"a": {"$match": "ignore"}}, ""),
-    ('{"a": 2}', {"$any": [{"a": 1}, {"a": 2}]}, ""),
-]
-
-
-@pytest.mark.parametrize(("text", "wanted", "code"), CASES)
+@each_case
 def test_arguments(text: str, wanted: Any, code: str) -> None:
     match = match_calls([("f", read_strict(text))], [{"name": "f", "arguments": wanted}], TOOLS)
     assert (match.code, match.ok) == (code, not code), match

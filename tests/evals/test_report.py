@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from tests.recorded import recorded_run
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, GateFailed, StoreError
 from toolparse_lab.core.types import (
     ParseOptions,
@@ -367,18 +368,7 @@ def test_gate_fails_what_is_not_known_and_refuses_what_it_cannot_judge() -> None
             Report(FRAME).gate(**wrong)
 
 
-@pytest.mark.parametrize(
-    ("metric", "changes", "why"),
-    [
-        ("pass_at_k", {"trials": 1}, "needs several trials of a case"),
-        ("pass_all_k", {"raw": "f"}, "the 2 trials of each case are copies of one answer"),
-        ("cost", {"cost": None}, "no cost is recorded"),
-        ("cost_per_success", {"cost": None}, "no cost is recorded"),
-        ("latency_p95", {"latency": None}, "no latency is recorded"),
-        ("answer", {}, "no case wants a last text"),
-        ("coercion_rate", {"n_calls": 0}, "no answer has a call"),
-    ],
-)
+@each_case
 def test_a_gate_says_why_a_figure_is_not_known(
     metric: str, changes: dict[str, Any], why: str
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab import parse
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import (
@@ -292,65 +293,11 @@ def test_lossy_step_under_a_lossless_policy_level() -> None:
 
 # signs in the text
 
-ATTEMPTS: list[tuple[str, str | None]] = [
-    ("", None),
-    ("plain words about calls", None),
-    ("<tool_call> is a tag", None),
-    ('<tool_call>{"a"', "delimiter"),
-    ("<|tool_call|>[", "delimiter"),
-    ("<tool_call>", "delimiter"),
-    ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function", "delimiter"),
-    ("<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0", "delimiter"),
-    ("```tool_call\nwhatever\n```", "delimiter"),
-    ("<|python_tag|>get_weather.call()", "delimiter"),
-    ('<invoke name="get_weather">\n<parameter name="city">x</parameter>', "delimiter"),
-    ("{'name': 'get_weather', 'city': ", "json"),
-    ('{"tool": "unknown", "arguments": {}}', "json"),
-    ('{"name": "Ada", "age": 36}', None),
-    (
-        '{"type":"function","function":{"name":"get_weather","description":"d","parameters":{}}}',
-        None,
-    ),
-    ("get_weather(city) is what I would call, were it about weather.", None),
-    ("get_weather(city='Oslo')", "code"),
-    ('Sure, calling get_weather(city="Oslo").', "code"),
-    ('I could say get_weather(city="Oslo") but will not.', None),
-    ('Sure, calling forget_weather(city="Oslo").', None),
-    ('  print(get_weather(city="Oslo"))', "code"),
-    ("[get_weather(city='Os", "code"),
-    ("call:get_weather{city:x}", "code"),
-    ("<get_weather/>", "markup"),
-    ("<weather>\n  <city>Oslo</city>\n</weather>", "markup"),
-    ("<ul>\n  <li>Oslo</li>\n</ul>", None),
-    ('{"city": "Oslo"}', "json"),
-    ('```json\n{"city": "Oslo", "days": 2}\n```', "json"),
-    ('{"city": "Oslo", "mayor": "Anne"}', None),
-    ('The answer is {"city": "Oslo"}, I think.', None),
-    ('{"get_weather": {"city": "Oslo"}}', "json"),
-    ('{"tool_call":"get_weather","parameters":{}}', "json"),
-    ("[func_name1(params_name1=1), func_name2(x=2)]", "code"),
-    ("[see also (figure 2)]", None),
-    ("Use <get_weatherman> instead", None),
-]
 
-
-@pytest.mark.parametrize(("text", "code"), ATTEMPTS)
+@each_case
 def test_signs_of_an_attempt(text: str, code: str | None) -> None:
     found = find_attempt(text, ["get_weather"], parameters=["city", "days"])
     assert (found.code if found else None) == code, found
-
-
-REPEATED = (
-    '{"name": "',
-    "<tool_call",
-    "</tool_call>",
-    "get_weather(",
-    "get_weather(a=)",
-    "Action: x\n",
-    "Observation: ",
-    "<city>",
-    '{"city": 1,',
-)
 
 
 def look_for_signs(text: str) -> None:
@@ -358,7 +305,7 @@ def look_for_signs(text: str) -> None:
     find_own_result(text, after_call=True)
 
 
-@pytest.mark.parametrize("unit", REPEATED)
+@each_case
 def test_signs_are_found_in_linear_time(unit: str) -> None:
     # The least of several ratios: what else the machine does makes one of them larger, not all.
     assert min(growth(unit, look_for_signs) for _ in range(3)) <= 6
@@ -412,16 +359,7 @@ DOTTED = tool_specs(
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "native", "outcome"),
-    [
-        ("maps.find", True, "correct"),
-        ("maps_find", True, "correct"),
-        ("maps_find", False, "correct"),  # read as the only tool that is so spelt
-        ("maps-find", True, "wrong_call"),
-        ("a_b_c", True, "wrong_call"),  # one of two tools, nobody knows which
-    ],
-)
+@each_case
 def test_a_dotted_name_matches_what_the_provider_allows(
     name: str, native: bool, outcome: str
 ) -> None:

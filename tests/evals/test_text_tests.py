@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from tests.tables import each_case
 from toolparse_lab.cli.app import main
 
 ROOT = Path(__file__).parents[2]
@@ -84,18 +85,7 @@ def test_a_baseline_lets_fail_what_failed_before(tmp_path: Path, capsys: Any) ->
     assert main(["test", worse, "--baseline", str(baseline)]) == 1
 
 
-BAD: list[tuple[list[Any], list[str], str]] = [
-    ([{"tools": [TOOL]}], [], "line 1, column raw: a test has a text in raw"),
-    ([ROWS[0], {"raw": "x", "protocol": "hermse"}], [], "did you mean hermes"),
-    ([{"raw": "x", "target": [{"nam": "f"}]}], [], "target"),
-    ([5], [], "a test is an object"),
-    ([], [], "there are no tests"),
-    ([ROWS[0]], ["--fail-under", "3"], "a share is from 0 to 1"),
-    ([ROWS[0]], ["--baseline", __file__], "this is no baseline"),
-]
-
-
-@pytest.mark.parametrize(("rows", "flags", "words"), BAD, ids=lambda x: str(x)[:20])
+@each_case
 def test_what_cannot_be_a_test_is_refused(
     rows: list[Any], flags: list[str], words: str, tmp_path: Path, capsys: Any
 ) -> None:

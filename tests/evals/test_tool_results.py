@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.tables import each_case
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.evals.cases.tool_results import check_results, runnable_of
 
@@ -66,24 +65,7 @@ def test_alternatives_in_arguments() -> None:
     assert runnable_of(rows, TOOLS)["f"](x=2) == "few"
 
 
-@pytest.mark.parametrize(
-    ("rows", "says"),
-    [
-        ({"name": "f"}, "no list"),
-        (["f"], r"results\[0\] is no object"),
-        (
-            [{"name": "f", "output": 1}, {"name": "h", "output": 1}],
-            r"results\[1\]\.name is no tool",
-        ),
-        ([{"name": "f"}], "has no output"),
-        ([{"name": "f", "output": 1, "args": {}}], "unknown key 'args'"),
-        ([{"name": "f", "output": 1, "arguments": [1]}], r"results\[0\]\.arguments: .* no object"),
-        ([{"name": "f", "output": 1, "arguments": {"x": {"$any": []}}}], r"\$any is a list"),
-        ([{"name": "f", "output": 1, "default": "yes"}], "true or false"),
-        ([{"name": "f", "output": 1, "default": True}] * 2, "second default"),
-        ([{"name": "f", "output": 1, "default": True, "arguments": {}}], "with arguments"),
-    ],
-)
+@each_case
 def test_what_cannot_be_read_is_named(rows: Any, says: str) -> None:
     import re
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadPlan
 from toolparse_lab.experiments.arms import FACTORS, arm_of, arms_of, check_names
 
@@ -33,19 +34,7 @@ def test_a_protocol_named_twice_is_one() -> None:
         arms_of([], {})
 
 
-@pytest.mark.parametrize(
-    ("name", "own", "says"),
-    [
-        ("few_shots", [], "did you mean few_shot"),
-        ("max_token", [], "did you mean max_tokens"),
-        ("max_cost", [], "Lab.run takes it"),
-        ("beams", [], 'extra_body: {"beams": …}'),
-        ("beams", ["beams"], None),
-        ("extra_body", [], None),
-        ("few_shot", [], None),
-        ("top_p", [], None),
-    ],
-)
+@each_case
 def test_a_name_that_nobody_would_heed_is_refused(
     name: str, own: list[str], says: str | None
 ) -> None:

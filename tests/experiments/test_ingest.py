@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.errors import (
     BadCase,
     BadOptions,
@@ -198,16 +199,7 @@ def test_a_log_without_targets_has_its_failures(lab: tp.Lab, tmp_path: Path) -> 
     )
 
 
-@pytest.mark.parametrize(
-    ("how", "says"),
-    [
-        ({"code": "wrong_cal"}, "did you mean wrong_call"),
-        ({"code": "nothing of the kind"}, "one that these trials have: .*truncated"),
-        ({"model": "aa"}, "did you mean a"),
-        ({"arm": "hermse"}, "did you mean hermes"),
-        ({"protocol": "native"}, "expected: hermes"),
-    ],
-)
+@each_case
 def test_failures_are_asked_for_by_what_there_is(
     how: dict[str, Any], says: str, lab: tp.Lab
 ) -> None:
@@ -532,32 +524,15 @@ def test_dumps_of_streams(lab: tp.Lab, tmp_path: Path) -> None:
 
 # failed calls
 
-FAILURES: list[tuple[dict[str, Any], tuple[str, str]]] = [
-    ({"error": "rate_limited", "error_message": "slow down"}, ("rate_limited", "slow down")),
-    ({"error": "boom"}, ("other", "boom")),
-    ({"error": {"code": "server_error", "message": "500"}}, ("server_error", "500")),
-    ({"error": '{"message": "500"}'}, ("other", "500")),
-    ({"status": "error", "error_message": "gone"}, ("other", "gone")),
-    (
-        {"result": {"type": "errored", "error": {"type": "overloaded", "message": "later"}}},
-        ("other", "later"),
-    ),
-    (
-        {"response": {"error": {"message": "no quota", "type": "insufficient_quota"}}},
-        ("other", "no quota"),
-    ),
-    ({"error": "key sk-abcdefghijkl is wrong"}, ("other", "key [redacted] is wrong")),
-]
 
-
-@pytest.mark.parametrize(("row", "error"), FAILURES)
+@each_case
 def test_failed_calls_are_failures_of_the_provider(
-    row: dict[str, Any], error: tuple[str, str], lab: tp.Lab
+    row: dict[str, Any], error: list[Any], lab: tp.Lab
 ) -> None:
     run = lab.ingest([{"case_id": "c", **row}])
     trial = run.trials()[0]
     assert trial.completion is not None
-    assert (trial.completion.error_kind, trial.completion.error_message) == error
+    assert [trial.completion.error_kind, trial.completion.error_message] == error
     assert trial.outcome == "provider_error"
     assert run.summary is not None
     assert run.summary.failed == 1
@@ -785,15 +760,7 @@ def test_a_target_in_words_is_kept_and_its_row_is_not_graded(lab: tp.Lab) -> Non
     assert "not graded" in str(skipped.reason)
 
 
-@pytest.mark.parametrize(
-    ("row", "named"),
-    [
-        ({"completion": 5}, "completion"),
-        ({"completion": "x", "available_tools": "{"}, "available_tools"),
-        ({"completion": "x", "input_tokens": "many"}, "input_tokens"),
-        ({"prompt": "Weather?", "wrong": "x"}, "prompt, wrong"),
-    ],
-)
+@each_case
 def test_a_refused_row_names_the_columns_of_the_file(row: Any, named: str, lab: tp.Lab) -> None:
     with pytest.raises(BadCase) as e:
         lab.ingest([row])

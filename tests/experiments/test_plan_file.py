@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadSettings
 from toolparse_lab.experiments.plan_file import KEYS, PlanFile, models_of, read_plan_file
 from toolparse_lab.runner.settings import Settings, load_settings
@@ -84,29 +85,7 @@ def test_a_plan_may_bring_its_own_models(tmp_path: Path, settings: Settings) -> 
     assert plan.models == {"a": tp.Model("openai/a", api_key="value"), "b": tp.Model("openai/b")}
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("\ncasess = 1", "plan.toml:2: there is no part of a plan 'casess'"),
-        ("\ncasess = 1", "did you mean cases?"),
-        ("cases = 1", "plan.toml:1: `cases` is a file of cases"),
-        ("sample = true", "plan.toml:1: `sample` is how many"),
-        ("where = 'x'", "`where` is a table"),
-        ("trials = 1.5", "`trials` is how often"),
-        ("stream = 1", "`stream` is whether"),
-        ("settings = 1", "`settings` is a table"),
-        ("[limits]\nmax_costs = 1", "plan.toml:2: there is no limit 'max_costs'"),
-        ("models = ['none']", "there is no model of this name"),
-        (
-            "[models.a]\nname = 'o/a'\napi_key_env = 'NONE'",
-            "plan.toml:1: the environment variable NONE is not set",
-        ),
-        (
-            "[models.a]\nname = 'o/a'\nheaders = { x-api-key = 'planted' }",
-            "a credential does not stand in a file",
-        ),
-    ],
-)
+@each_case
 def test_what_is_wrong_is_named_with_its_line(
     tmp_path: Path, settings: Settings, text: str, says: str
 ) -> None:

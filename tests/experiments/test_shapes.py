@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadCase, ToolparseError, UnknownName
 from toolparse_lab.evals.cases.row_files import RowSource
 from toolparse_lab.experiments.ingest.rows import RowReader
@@ -120,22 +121,7 @@ def test_a_file(kind: str, shape: str, lab: tp.Lab, tmp_path: Path) -> None:
     return None
 
 
-DAMAGED: list[tuple[str, dict[str, Any], str]] = [
-    ("otel", {"attributes": {"gen_ai.output.messages": "[{broken"}}, "response"),
-    ("langsmith", {"run_type": "llm", "outputs": {"x": 1}}, "response"),
-    ("langfuse", {"type": "GENERATION", "traceId": "t", "input": "x", "output": None}, "response"),
-    ("langfuse", {"type": "GENERATION", "traceId": "t", "input": {"messages": [], "tools": "[{"},
-                  "output": "x"}, "tools"),
-    ("promptfoo", {"provider": "x", "vars": {}, "response": {}}, "response"),
-    ("bfcl", {"id": "simple_1", "result": ["a", 5], "latency": 1}, "response"),
-    ("k2vv", {"data_index": 1, "request": {}, "response": {"no": 1}}, "response"),
-    ("sharegpt", {"conversations": [{"from": "gpt", "value": None}]}, "output"),
-    ("weave", {"op_name": "x", "inputs": {"messages": [{"role": "user", "content": "x"}]},
-               "output": {"y": 1}}, "response"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("shape", "row", "key"), DAMAGED, ids=lambda x: str(x)[:12])
+@each_case
 def test_a_bad_row_names_line_shape_and_key(
     shape: str, row: dict[str, Any], key: str, lab: tp.Lab
 ) -> None:

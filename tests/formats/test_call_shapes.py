@@ -10,6 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import rows
 from tests.laws import check_all
+from tests.tables import each_case
 
 NUMBERS = {"a": {"type": "integer"}, "b": {"type": "integer"}}
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": NUMBERS}}]
@@ -42,17 +43,7 @@ def test_between_delimiters_a_refusal_says_why(case: dict[str, Any], protocol: s
     assert [problem.code for problem in read(case, protocol).calls[0].problems] == [case["problem"]]
 
 
-@pytest.mark.parametrize(
-    ("call", "arguments"),
-    [
-        ('{"name": "f", "args": {"a": 1}, "id": "1"}', [{"a": 1}]),
-        ('{"function": {"name": "f", "params": {"a": 1}}}', [{"a": 1}]),
-        ('{"name": "f", "kwargs": {"a": 1}}', []),
-        ('{"name": "f", "arguments": "{}", "input": {"a": 1}}', []),
-        ('{"name": "f", "parameters": {"type": "object", "properties": {}}}', []),
-        ('{"name": "f"}', [{}]),
-    ],
-)
+@each_case
 def test_calls_of_a_message_keep_their_arguments(call: str, arguments: list[Any]) -> None:
     for protocol in ("openai_json", "auto"):
         result = check_all(f'{{"content": "", "tool_calls": [{call}]}}', protocol, TOOLS)

@@ -10,6 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import rows
 from tests.laws import check_all
+from tests.tables import each_case
 from toolparse_lab.core.types import Reading
 from toolparse_lab.formats.json.judge import loose_signs
 
@@ -140,16 +141,9 @@ NAMED = {
         "required": ["a", "bb", "cc"],
     },
 }
-TWO_SIGNS = '{"a": 1: "bb": 2, "cc" "x y"}'
 
 
-@pytest.mark.parametrize(
-    ("protocol", "raw"),
-    [
-        ("mistral_v11", f"[TOOL_CALLS]f{TWO_SIGNS}"),
-        ("hermes", f'<tool_call>{{"name": "f", "arguments": {TWO_SIGNS}}}</tool_call>'),
-    ],
-)
+@each_case
 def test_two_signs_are_put_right_wherever_the_name_stands(protocol: str, raw: str) -> None:
     (call,) = tp.parse(raw, protocol, [NAMED]).calls
     assert (call.ok, call.arguments) == (True, {"a": 1, "bb": 2, "cc": "x y"})

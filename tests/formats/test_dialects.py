@@ -10,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.laws import check_all
+from tests.tables import each_case
 
 CASES = [
     json.loads(line)
@@ -40,17 +41,7 @@ def test_dialects(case: dict[str, Any]) -> None:
         assert [[c.name, c.arguments] for c in by_auto.calls if c.ok] == case["calls"]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        'say{text:<|"|>a}',
-        'say{text:<|"|>a,more:b}<tool_call|>',
-        'say{text:<|"|>${a}}<tool_call|>',
-        'say{text:<|"|>a\nb}<tool_call|>',
-        'mark{tags:[<|"|>a]}<tool_call|>',
-    ],
-    ids=["cut off", "member", "brackets", "lines", "list"],
-)
+@each_case
 def test_a_text_without_its_quote_is_refused_where_it_may_end_elsewhere(body: str) -> None:
     tools = [{"name": "say"}, {"name": "mark"}]
     result = check_all(f"<|tool_call>call:{body}", "gemma4", tools)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.growth import grows_linearly
 from tests.laws import examples
+from tests.tables import each_case
 from toolparse_lab.core.toolspec import ToolSpec
 from toolparse_lab.formats.base import NeedMore
 from toolparse_lab.formats.scan import Close
@@ -61,27 +62,7 @@ def opened(text: str, final: bool, *names: str) -> str | None:
     return found.name + "/" * found.whole
 
 
-@pytest.mark.parametrize(
-    ("text", "final", "name"),
-    [
-        ("<get>", False, "get"),
-        ("<get_more>", False, "get_more"),
-        ("<get k='>'>", False, "get"),
-        ("<get/>", False, "get/"),
-        ("<get />", True, "get/"),
-        ("<get_other>", False, None),
-        ("<get", False, "…"),
-        ("<get", True, None),
-        ("<get_", False, "…"),
-        ("<get_o", False, None),
-        ("<get ", False, "…"),
-        ("<get <", False, None),
-        ("<get<get>", False, None),
-        ("<a/b>", False, "a/b"),
-        ("<a/>", False, "a/"),
-        ("<a b>", False, "a"),
-    ],
-)
+@each_case
 def test_which_tool_is_opened(text: str, final: bool, name: str | None) -> None:
     names = ("get", "get_more", "a", "a/b", "a b")
     assert opened(text, final, *names) == name

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 
 SCHEMA = {
     "type": "object",
@@ -22,16 +23,7 @@ EXAMPLES: list[dict[str, Any]] = [
 WEATHER = {"name": "get_weather", "inputSchema": SCHEMA, "inputExamples": EXAMPLES}
 
 
-@pytest.mark.parametrize(
-    "definition",
-    [
-        WEATHER,
-        {"name": "get_weather", "input_schema": SCHEMA, "input_examples": [EXAMPLES[0]["input"]]},
-        {"type": "function", "function": WEATHER},
-        {"type": "function", "function": {"name": "get_weather"}, "inputExamples": EXAMPLES},
-        {"name": "get_weather", "inputExamples": EXAMPLES},
-    ],
-)
+@each_case
 def test_every_shape_of_a_definition_keeps_its_examples(definition: Mapping[str, Any]) -> None:
     tool = tp.ToolSpec.of(definition)
     assert tool.examples[0] == OSLO

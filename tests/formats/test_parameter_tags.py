@@ -15,6 +15,7 @@ import toolparse_lab as tp
 from tests.core_cases import CORE, SHIPPED, load, rows
 from tests.growth import grows_linearly
 from tests.laws import check_all
+from tests.tables import each_case
 from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.core.errors import UnwritableCall
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
@@ -96,25 +97,7 @@ def test_the_edited_text_reads_without_edits(row: dict[str, Any]) -> None:
         assert call.arguments_json in [c.arguments_json for c in again if not c.edits]
 
 
-WRITTEN = [
-    {"city": "Bergen", "days": 3, "lat": 59.9, "on": True},
-    {"body": "two\nlines\n"}, {"body": "\n"}, {"body": "\r\n"}, {"body": ""}, {"body": "  x  "},
-    {"body": "\n\nx\n\n"},
-    {"body": "a &lt; b & c &amp;lt; &#65;"}, {"body": "</parameter>"}, {"body": "a </parameter> b"},
-    {"body": "x\n</parameter>\n</function>\n</tool_call>"},
-    {"body": "<parameter=city>\nq\n</parameter>"},
-    {"city": "<value>a</value>", "body": "<value>b</value>"}, {"city": "<value>a</value>"},
-    {"body": "<tool_call>\n<function=ping>\n</function>\n</tool_call>"},
-    {"body": "<p>x &amp; y</p>"}, {"body": "a < b &lt; c"}, {"body": "&amp; </parameter> &lt;"},
-    {"body": "<![CDATA[&amp;]]>"}, {"body": "x\r"}, {"body": "\r\nx\r\n"}, {"body": "\r"},
-    {"body": "<tool_call>\n<function=ping>"}, {"body": "\n</function>\n</tool_call>\n"},
-    {"body": "null"}, {"body": "\ud800 \x00 😀"}, {"body": "<"},
-    {"body": "</par"}, {"body": '[<function=ping>{"s": '
-        '"x'}, {"body": "<tool_call>\n<function=nope><parameter=a>"},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("arguments", WRITTEN, ids=repr)
+@each_case
 def test_what_is_written_reads_back(arguments: dict[str, Any]) -> None:
     text = QWEN3_CODER_XML.write_call("w", json.dumps(arguments), SPECS["w"])
     (call,) = check_all(text, "qwen3_coder_xml", TOOLS, every_split=False).calls

@@ -12,6 +12,7 @@ import toolparse_lab as tp
 from tests.cases.check import decode, eq
 from tests.core_cases import CORE, SHIPPED, load, rows
 from tests.laws import check_all
+from tests.tables import each_case
 from toolparse_lab.formats.json.mix import json_mix_protocol
 
 TOOLS = json.loads((CORE / "parse_tools.json").read_text("utf-8"))
@@ -71,17 +72,7 @@ def test_written_calls_read_back(protocol: str) -> None:
     assert call.edits == ()
 
 
-@pytest.mark.parametrize(
-    ("protocol", "name", "arguments"),
-    [
-        ("morph_xml", "put", {"tags": [["a"]]}),
-        ("morph_xml", "put", {"path": 5}),
-        ("morph_xml", "put", {"a b": "x"}),
-        ("pythonic", "put", {"a b": "x"}),
-        ("pythonic", "not a name", {}),
-        ("hermes", "", {}),
-    ],
-)
+@each_case
 def test_what_cannot_be_written_is_refused(
     protocol: str, name: str, arguments: dict[str, Any]
 ) -> None:

@@ -20,6 +20,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, BadToolSpec, UnwritableCall
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.formats.prompt import shape as schema_shape
@@ -356,16 +357,7 @@ def test_references_to_nothing(schema: dict[str, Any]) -> None:
         tp.protocols()["hermes"].write_grammar([{"name": "f", "parameters": schema}])
 
 
-@pytest.mark.parametrize(
-    "tool",
-    [
-        {"name": "two words"},
-        {
-            "name": "f",
-            "parameters": {"properties": {"1st": {"type": "string"}}, "required": ["1st"]},
-        },
-    ],
-)
+@each_case
 def test_names_that_are_no_elements(tool: dict[str, Any]) -> None:
     with pytest.raises(UnwritableCall, match="element"):
         tp.protocols()["morph_xml"].write_grammar([tool])

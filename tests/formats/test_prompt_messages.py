@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadCase, BadOptions, UnwritableCall
 from toolparse_lab.formats.prompt.messages import build_messages, explain_tools, render_system
 
@@ -88,22 +89,8 @@ def test_brief_wording_gives_its_examples_as_turns() -> None:
     assert messages[-1]["content"] == "Weather in Oslo?"
 
 
-@pytest.mark.parametrize(
-    ("placement", "case_input", "expected"),
-    [
-        ("first", [("user", "hi")], ["P", "hi"]),
-        ("last", [("user", "hi")], ["hi", "P"]),
-        ("first", [("system", "be kind"), ("user", "hi")], ["P\n\nbe kind", "hi"]),
-        ("last", [("system", "be kind"), ("user", "hi")], ["be kind\n\nP", "hi"]),
-        ("first", [("system", ""), ("user", "hi")], ["P", "hi"]),
-        (
-            "first",
-            [("user", "hi"), ("system", "be kind"), ("user", "you")],
-            ["hi", "P\n\nbe kind", "you"],
-        ),
-    ],
-)
-def test_placement(placement: Any, case_input: list[tuple[str, str]], expected: list[str]) -> None:
+@each_case
+def test_placement(placement: Any, case_input: list[list[Any]], expected: list[str]) -> None:
     given = [{"role": role, "content": content} for role, content in case_input]
     prompt = render_system(Told("hermes", None), TOOLS)
     messages = build(given, few_shot=0, placement=placement)
@@ -154,16 +141,7 @@ def test_input_of_another_kind(case_input: Any) -> None:
         build(case_input)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"wording": "poetic"}, "brief, chat_template, plain, strict, upstream"),
-        ({"placement": "middle"}, "first or last"),
-        ({"few_shot": -1}, "number of examples"),
-        ({"few_shot": True}, "number of examples"),
-        ({"few_shot": 17}, "number of examples"),
-    ],
-)
+@each_case
 def test_bad_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(BadOptions, match=message):
         build("hi", **options)

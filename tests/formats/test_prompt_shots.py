@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.tables import each_case
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.core.values import leaves
 from toolparse_lab.formats.prompt.shots import FIXED_SHOTS, Shot, example_arguments, make_shots
@@ -37,47 +38,13 @@ def test_examples_satisfy_the_schemas_of_the_cases(spec: ToolSpec) -> None:
     assert example_arguments(spec, 1) == example_arguments(spec, 1)
 
 
-@pytest.mark.parametrize(
-    ("schema", "first", "second"),
-    [
-        ({"type": "string", "enum": ["red", "blue"]}, "red", "blue"),
-        ({"const": 4}, 4, 4),
-        ({"type": "string", "examples": ["p", "q"]}, "p", "q"),
-        ({"type": "boolean"}, True, False),
-        ({"type": "integer", "minimum": 10, "maximum": 12}, 11, 10),
-        ({"type": "integer", "maximum": 3}, 2, 1),
-        ({"type": "number", "minimum": 0}, 2.75, 18.5),
-        ({"type": "string", "format": "date"}, "2031-03-14", "2032-07-02"),
-        ({"type": "string", "pattern": "^[a-z]{2}$"}, "fi", "sw"),
-        ({"type": "string", "maxLength": 3}, "ced", "lan"),
-        ({"type": "string", "minLength": 20}, "cedar cedar cedar c.", "lantern lantern lan."),
-        ({"type": "integer", "multipleOf": 5}, 5, 25),
-        ({"type": ["null", "integer"]}, 7, 26),
-        ({"type": "null"}, None, None),
-        ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, [7, 26], [26, 58]),
-        (
-            {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "boolean"}]},
-            [7, True],
-            [26, False],
-        ),
-        ({"$ref": "#/properties/other"}, "cedar", "lantern"),
-        ({}, "cedar", "lantern"),
-    ],
-)
+@each_case
 def test_values_by_schema(schema: dict[str, Any], first: Any, second: Any) -> None:
     spec = tool({"x": schema, "other": {"type": "string"}}, "x")
     assert [example_arguments(spec, v) for v in (0, 1)] == [{"x": first}, {"x": second}]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("city", "Lisbon"),
-        ("homeCity", "Lisbon"),
-        ("email_address", "kim@example.org"),
-        ("room", "attic"),
-    ],
-)
+@each_case
 def test_values_by_name(name: str, value: str) -> None:
     assert example_arguments(tool({name: {"type": "string"}})) == {name: value}
 
@@ -127,19 +94,7 @@ def test_request_says_the_values() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("properties", "text", "target", "own"),
-    [
-        ({"city": {"type": "string"}}, "in Oslo", None, True),
-        ({"n": {"type": "integer"}}, "7, 26, 58 or 113?", None, False),
-        ({"n": {"type": "integer"}}, "72658113", None, True),
-        ({"on": {"type": "boolean"}}, "on", None, False),
-        ({"c": {"enum": ["red", "blue"]}}, "paint it", None, False),
-        ({"c": {"enum": ["red", "blue"]}, "n": {"type": "integer"}}, "paint it red", None, True),
-        ({"n": {"type": "integer"}}, "that many", [7, 26, 58, 113], False),
-        ({"n": {"type": "integer"}}, "that many", [7, 26], True),
-    ],
-)
+@each_case
 def test_leaks(properties: dict[str, Any], text: str, target: list[int] | None, own: bool) -> None:
     wanted = [{"name": "f", "arguments": {"n": {"$any": target}}}] if target else None
     (shot,) = make_shots([tool(properties)], 1, text=text, target=wanted)

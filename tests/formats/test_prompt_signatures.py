@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadToolSpec
 from toolparse_lab.core.toolspec import ToolSpec
 from toolparse_lab.formats.prompt.shape import (
@@ -114,20 +115,7 @@ def test_many_choices_are_cut() -> None:
     assert python_type({"enum": list(range(100))}, {}).endswith("39 | ...")
 
 
-@pytest.mark.parametrize(
-    ("node", "expected"),
-    [
-        ({"const": None}, "choice"),
-        ({"type": "string", "enum": ["a"]}, "choice"),
-        ({"anyOf": [{}]}, "union"),
-        ({"oneOf": [{}], "type": "object"}, "union"),
-        ({"type": ["integer"]}, "integer"),
-        ({"type": []}, "any"),
-        ({"type": "strange"}, "any"),
-        ({"additionalProperties": {"type": "string"}}, "object"),
-        ({"prefixItems": []}, "array"),
-    ],
-)
+@each_case
 def test_kind(node: dict[str, Any], expected: str) -> None:
     assert kind_of(node) == expected
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.formats.prompt.type_rules import JSON_TYPE_RULES, TypeRule
 from toolparse_lab.formats.registry import family_heads
 
@@ -63,15 +64,7 @@ def test_every_protocol_speaks_of_every_type_in_one_order(protocol: str) -> None
     assert [r.json_type for r in rules] == [r.json_type for r in JSON_TYPE_RULES.rules]
 
 
-@pytest.mark.parametrize(
-    ("protocol", "line"),
-    [
-        ("kimi_k2", 'CORRECT: "enabled": true  WRONG: "enabled": "true"'),
-        ("pythonic", 'CORRECT: enabled=True  WRONG: enabled="True"'),
-        ("yaml_xml", "CORRECT: enabled: true  WRONG: enabled: yes"),
-        ("morph_xml", "CORRECT: <enabled>true</enabled>  WRONG: <enabled>yes</enabled>"),
-    ],
-)
+@each_case
 def test_rules_speak_the_language_of_their_format(protocol: str, line: str) -> None:
     assert line in tp.protocols()[protocol].type_rules.render()
 

@@ -8,6 +8,7 @@ from importlib import resources
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.formats.prompt.wording import PLACEHOLDERS, Wordings, fill
 
@@ -56,17 +57,7 @@ def test_template_is_complete(protocol_id: str, wording: str) -> None:
     assert len(empty) < len(filled)
 
 
-@pytest.mark.parametrize(
-    ("protocol_id", "mark"),
-    [
-        ("hermes", "<tool_call>"),
-        ("gemma", "```tool_call\n"),
-        ("generic", "{{form}}"),
-        ("typed_xml", "{{form}}"),
-        ("yaml_xml", "PARAMETER: "),
-        ("qwen3_coder_xml", "<parameter=PARAMETER>\n"),
-    ],
-)
+@each_case
 def test_form_is_shown(protocol_id: str, mark: str) -> None:
     assert all(mark in wordings_of(protocol_id).template(w) for w in wordings_of(protocol_id).names)
 

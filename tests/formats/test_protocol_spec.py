@@ -10,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.laws import check_all
+from tests.tables import each_case
 from toolparse_lab.core.toolspec import tool_specs
 
 TOOLS = [
@@ -22,52 +23,9 @@ TOOLS = [
     }
 ]
 CALL = '{"port":"a <b> </call> c","days":3}'
-GOOD: list[dict[str, Any]] = [
-    {
-        "id": "bracketed",
-        "opener": "[CALL]",
-        "closer": "[/CALL]",
-        "name_key": "tool",
-        "arguments_key": "args",
-    },
-    {"id": "fence", "opener": "```call", "closer": "\n```", "own_line": True},
-    {
-        "id": "spaced",
-        "opener": "<<call>> ",
-        "closer": " <</call>>",
-        "title": "t",
-        "aliases": ["sp"],
-    },
-    {
-        "id": "invoke",
-        "body": "tags",
-        "opener": "<calls>",
-        "closer": "</calls>",
-        "function": "invoke",
-        "attribute": True,
-    },
-    {
-        "id": "bare",
-        "body": "tags",
-        "function": "function",
-        "parameter": "param",
-        "lines": False,
-        "trim": False,
-    },
-    {
-        "id": "own",
-        "body": "tags",
-        "opener": "<x>",
-        "closer": "</x>",
-        "function": "act",
-        "parameter": "val",
-    },
-    {"id": "elements", "body": "xml"},
-    {"id": "yaml-elements", "body": "yaml"},
-]
 
 
-@pytest.mark.parametrize("spec", GOOD, ids=lambda s: s["id"])
+@each_case
 def test_what_is_written_reads_back_under_the_laws(spec: dict[str, Any]) -> None:
     protocol = tp.Protocol.from_spec(spec)
     assert protocol == tp.Protocol.from_spec(**spec) == pickle.loads(pickle.dumps(protocol))
@@ -100,46 +58,7 @@ def test_results_between_delimiters_of_the_spec() -> None:
     assert tags.format_tool_response({"name": "t", "content": 1}) == "[R]\n1\n[/R]"
 
 
-JSON = {"id": "x", "opener": "<c>", "closer": "</c>"}
-TAGS = {"id": "x", "body": "tags"}
-WRONG: list[tuple[str, Any]] = [
-    ("spec", 1),
-    ("id", {}),
-    ("id", {**JSON, "id": 1}),
-    ("id", {**JSON, "id": "a b"}),
-    ("id", {**JSON, "id": "auto"}),
-    ("body", {**JSON, "body": "jsn"}),
-    ("body", {**JSON, "body": []}),
-    ("opener", {"id": "x", "closer": "</c>"}),
-    ("opener", {**JSON, "opener": " \n"}),
-    ("opener", {**JSON, "opener": "<think>"}),
-    ("opener", {**JSON, "opener": "{"}),
-    ("closer", {**JSON, "closer": "]]"}),
-    ("closer", {**JSON, "closer": "<c>"}),
-    ("closer", {**JSON, "closer": None}),
-    ("opner", {**JSON, "opner": "<c>"}),
-    ("function", {**JSON, "function": "f"}),
-    ("name_key", {**JSON, "name_key": ""}),
-    ("arguments_key", {**JSON, "arguments_key": "name"}),
-    ("response_content_key", {**JSON, "response_content_key": "name"}),
-    ("response_opener", {**JSON, "response_opener": ""}),
-    ("own_line", {**JSON, "own_line": 1}),
-    ("aliases", {**JSON, "aliases": "ab"}),
-    ("title", {**JSON, "title": 1}),
-    ("closer", {**TAGS, "opener": "<c>"}),
-    ("opener", {**TAGS, "closer": "<c>"}),
-    ("closer", {**TAGS, "opener": "<c>", "closer": "<c>"}),
-    ("opener", {**TAGS, "opener": "<think>", "closer": "</c>"}),
-    ("function", {**TAGS, "function": "a b"}),
-    ("function", {**TAGS, "function": "param"}),
-    ("parameter", {**TAGS, "parameter": "tool"}),
-    ("parameter", {**TAGS, "function": "act", "parameter": "act"}),
-    ("attribute", {**TAGS, "attribute": "yes"}),
-    ("opener", {"id": "x", "body": "xml", "opener": "<c>"}),
-]
-
-
-@pytest.mark.parametrize(("field", "spec"), WRONG)
+@each_case
 def test_a_wrong_spec_names_its_field(field: str, spec: Any) -> None:
     with pytest.raises(tp.errors.BadSpec) as caught:
         tp.Protocol.from_spec(spec)

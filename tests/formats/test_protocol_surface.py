@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.formats.results import guarded, media_of
@@ -58,17 +59,7 @@ def test_a_wrong_template_is_named(template: Any) -> None:
         tp.protocols()["hermes"].format_tools(TOOLS, template)
 
 
-@pytest.mark.parametrize(
-    ("call", "written"),
-    [
-        ({"toolName": "t", "input": {"a": 1}}, '{"name":"t","arguments":{"a":1}}'),
-        ({"tool_name": "t", "input": '{"a":9007199254740993}'}, '{"name":"t","arguments":{"a":9007199254740993}}'),
-        ({"name": "t", "arguments": None}, '{"name":"t","arguments":{}}'),
-        ({"id": "1", "type": "function", "function": {"name": "t", "arguments": "{}"}}, '{"name":"t","arguments":{}}'),
-        ({"toolName": "t", "input": "{broken"}, '{"name":"t","arguments":"{broken"}'),
-        ({"toolName": "t", "input": "[1]"}, '{"name":"t","arguments":[1]}'),
-    ],
-)  # fmt: skip
+@each_case
 def test_calls_of_every_shape(call: dict[str, Any], written: str) -> None:
     assert tp.protocols()["hermes"].format_tool_call(call) == f"<tool_call>{written}</tool_call>"
 

@@ -17,6 +17,7 @@ import toolparse_lab as tp
 from tests.core_cases import SHIPPED, load, rows
 from tests.growth import grows_linearly
 from tests.laws import examples
+from tests.tables import each_case
 from toolparse_lab.arguments.rjson.positions import apply_edits
 from toolparse_lab.arguments.schema.view import view_of
 from toolparse_lab.core import errors
@@ -206,17 +207,7 @@ def test_parse_node() -> None:
         assert (caught.value.line or 0) >= 1
 
 
-@pytest.mark.parametrize(
-    ("xml", "simple"),
-    [
-        ("", ""),
-        ("x", "x"),
-        ("<a/>", {"a": ""}),
-        ("<c>1</c><c f='x'><s>3</s>two</c><d></d>", {"c": ["1", {"s": "3", "_attributes": {"f": "x"}}], "d": ""}),
-        ("<a k='v'>x</a>", {"a": {"_attributes": {"k": "v"}, "value": "x"}}),
-        ("<a k='v'/>", {"a": {"_attributes": {"k": "v"}}}),
-    ],
-)  # fmt: skip
+@each_case
 def test_simplify(xml: str, simple: Any) -> None:
     assert rxml.simplify(rxml.parse_without_schema(xml)) == simple
 
@@ -320,18 +311,7 @@ def test_both_readers_agree() -> None:
     assert sure > 50, "the C-backed reader was hardly ever asked"
 
 
-@pytest.mark.parametrize(
-    "xml",
-    [
-        "<s><b>x</b></s>", "<s><![CDATA[x]]></s>", "<n>1</n><!-- c "
-            "-->", "<n k='1'>1</n>", "<n>1", "<x>&#32;a</x>",
-        "<s>a</s><s>b</s>", "<n>1</n><n>2</n>", "<br/>", "<s>a\r\nb</s>", "<a:s>x</a:s>",
-        "<s xmlns='u'>x</s>",
-        '<!DOCTYPE r [<!ENTITY e SYSTEM '
-        '"file:///etc/passwd">]><s>&e;</s>', "<s>\x01</s>", "<s>\ud800</s>",
-        "<s>&e;</s>",
-    ],
-)  # fmt: skip
+@each_case
 def test_the_c_backed_reader_leaves_these_to_the_tolerant_one(xml: str) -> None:
     assert fast.read_well_formed(xml, view_of(SCHEMA), "#text", MANNER) is None
 

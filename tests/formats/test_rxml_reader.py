@@ -10,6 +10,7 @@ import pytest
 
 from tests.core_cases import CORE, rows
 from tests.growth import grows_linearly
+from tests.tables import each_case
 from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.arguments.rjson.positions import apply_edits
 from toolparse_lab.arguments.schema.view import view_of
@@ -64,30 +65,12 @@ def test_every_leaf_has_a_place(case: dict[str, Any]) -> None:
         assert 0 <= start <= end <= len(case["body"])
 
 
-@pytest.mark.parametrize(
-    ("body", "name"),
-    [
-        ("<p><s>x</s></p>", "p"),
-        ('<?xml version="1.0"?><!-- > --><p/>', "p"),
-        ("<s>x</s>", None),
-        ("so", None),
-        ("</p><q/>", "q"),
-        ("<!-- open", None),
-    ],
-)
+@each_case
 def test_wrapper_name(body: str, name: str | None) -> None:
     assert wrapper_name(body, view_of(SCHEMA)) == name
 
 
-@pytest.mark.parametrize(
-    ("body", "value"),
-    [
-        ("<p><s>x</s><tags>a</tags></p>", {"s": "x", "tags": "a"}),
-        ("<p><s>x</s></p><q>y</q>", None),
-        ("so <p><s>x</s></p>", None),
-        ("<p>x</p>", None),
-    ],
-)
+@each_case
 def test_read_wrapped(body: str, value: Any) -> None:
     r = ElementReader(body, view_of(SCHEMA), wrapper="p")
     assert r.read_wrapped() == value
@@ -100,18 +83,7 @@ def test_text_params() -> None:
     assert text_params(view_of(SCHEMA)) == {"s", "t"}
 
 
-@pytest.mark.parametrize(
-    ("raw", "text"),
-    [
-        ("a&lt;b", "a<b"),
-        ("&#128512;!", "😀!"),
-        ("&amp;amp;", "&amp;"),
-        ("&#0;", "&#0;"),
-        ("&#xD800;", "&#xD800;"),
-        ("&#99999999;", "&#99999999;"),
-        ("&quot;&apos;&gt;", "\"'>"),
-    ],
-)
+@each_case
 def test_unescape_and_its_offsets(raw: str, text: str) -> None:
     assert unescape(raw) == text
     offsets = unescape_offsets(raw)
@@ -161,15 +133,7 @@ def test_distinct_unclosed_elements_stay_linear() -> None:
     assert grows_linearly(read, 2_000)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "text"),
-    [
-        ("f", {}, "<f/>"),
-        ("f", {"a": "x<y&z>"}, "<f><a>x&lt;y&amp;z&gt;</a></f>"),
-        ("f", {"a": [1, "b"]}, "<f><a>1</a><a>b</a></f>"),
-        ("f", {"o": {"k": None, "b": True}}, "<f><o><k>null</k><b>true</b></o></f>"),
-    ],
-)  # fmt: skip
+@each_case
 def test_write_element(name: str, value: Any, text: str) -> None:
     assert write_element(name, value) == text
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import Num
 from toolparse_lab.formats import rxml
@@ -52,37 +53,12 @@ def test_stringify(value: Any, text: str) -> None:
     assert stringify("r", value, format=False) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "options", "text"),
-    [
-        ({"a": None, "b": "", "c": {}, "d": [None, 0]}, {"suppress_empty_node": True}, "<r><d>0</d></r>"),
-        ({"a": None}, {"suppress_empty_node": True}, "<r></r>"),
-        ("&<>\"' ]]>", {"minimal_escaping": True}, "<r>&amp;&lt;>\"' ]]&gt;</r>"),
-        ({"@t": "say \"x\" & it's"}, {"minimal_escaping": True}, "<r t='say \"x\" &amp; "
-            "it&apos;s'/>"),
-        ({"@t": "it's >"}, {"minimal_escaping": True}, "<r t=\"it's >\"/>"),
-        ({"@on": None}, {"strict_boolean_attributes": True}, '<r on="on"/>'),
-        ({"_t": "x", "@k": 1}, {"text_node_name": "_t"}, '<r k="1">x</r>'),
-    ],
-)  # fmt: skip
+@each_case
 def test_stringify_options(value: Any, options: dict[str, Any], text: str) -> None:
     assert stringify("r", value, format=False, **options) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ({"a": 1}, "<r>\n  <a>1</a>\n</r>\n"),
-        (
-            {"a": {"b": "x", "c": [1, {}]}},
-            "<r>\n  <a>\n    <b>x</b>\n    <c>1</c>\n    <c/>\n  </a>\n</r>\n",
-        ),
-        ({"#text": "near", "lat": 1}, "<r>\n  near\n  <lat>1</lat>\n</r>\n"),
-        ({"@k": 1, "#text": "x"}, '<r k="1">x</r>\n'),
-        (None, "<r/>\n"),
-        ([], ""),
-    ],
-)
+@each_case
 def test_formatted(value: Any, text: str) -> None:
     assert stringify("r", value) == DECLARATION + text
 
@@ -187,31 +163,7 @@ TOOL = tool_specs(
 )[0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ({}, "<t/>"),
-        ({"n": [1, 2]}, "<t><n>1</n><n>2</n></t>"),
-        ({"n": [1]}, "<t><n><item>1</item></n></t>"),
-        ({"n": []}, "<t><n></n></t>"),
-        ({"a": ["", ""]}, "<t><a></a><a></a></t>"),
-        ({"a": ["a, b"]}, "<t><a><item>a, b</item></a></t>"),
-        ({"a": ["<item>x</item>", "b"]}, "<t><a>&lt;item&gt;x&lt;/item&gt;</a><a>b</a></t>"),
-        ({"u": [{"k": "x"}, {}]}, "<t><u><k>x</k></u><u/></t>"),
-        (
-            {"m": [[1, 2], []]},
-            "<t><m><item><item>1</item><item>2</item></item><item></item></m></t>",
-        ),
-        ({"m": [[]]}, "<t><m><item></item></m></t>"),
-        ({"o": {}}, "<t><o/></t>"),
-        ({"z": ["a", "b"]}, "<t><z>a</z><z>b</z></t>"),
-        (
-            {"s": 'it\'s <b>"x"</b> & so'},
-            "<t><s>it&apos;s &lt;b&gt;&quot;x&quot;&lt;/b&gt; &amp; so</s></t>",
-        ),
-        ({"s": " \n"}, "<t><s> \n</s></t>"),
-    ],
-)
+@each_case
 def test_calls_are_written_and_read_back(arguments: dict[str, Any], text: str) -> None:
     assert tp.protocols()["morph_xml"].write_call("t", json.dumps(arguments), TOOL) == text
     assert tp.parse(text, "morph_xml", [TOOL]).calls[0].arguments == arguments

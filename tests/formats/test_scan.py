@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.core_cases import rows
+from tests.tables import each_case
 from toolparse_lab.formats.json.scan import JsonBody
 from toolparse_lab.formats.scan import (
     Balanced,
@@ -64,17 +65,6 @@ def test_a_hidden_closer_is_remembered() -> None:
     assert found.hidden == (7, 11)
 
 
-@pytest.mark.parametrize(
-    ("text", "literals", "at"),
-    [
-        ("ab<to", ("<tool>",), 2),
-        ("ab<tool>", ("<tool>",), 8),
-        ("ab", ("<tool>",), 2),
-        ("``", ("```x", "`y"), 0),
-        ("a<<", ("<b",), 2),
-        ("", ("<b",), 0),
-        ("x", (), 1),
-    ],
-)
-def test_partial_start(text: str, literals: tuple[str, ...], at: int) -> None:
-    assert partial_start(text, literals) == at
+@each_case
+def test_partial_start(text: str, literals: list[str], at: int) -> None:
+    assert partial_start(text, tuple(literals)) == at

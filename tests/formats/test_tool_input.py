@@ -10,6 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.middleware.test_parity import streamed
+from tests.tables import each_case
 from toolparse_lab.middleware import Answer, create_stream_parser
 
 TOOLS = [
@@ -73,22 +74,7 @@ HEAD = '<tool_call>{"name": "write_file", "arguments": {"path": "/tmp/ab'
 REST = 'c", "mode": "3"}}</tool_call>'
 
 
-@pytest.mark.parametrize(
-    ("rest", "options", "expected", "n_calls"),
-    [
-        (REST, {}, ["start", "delta", "delta", "end"], 1),
-        # Cut off, of a body that cannot be read, and after the end of the turn: no call follows.
-        ("", {}, ["start", "delta", "error"], 0),
-        ('c", "path": "/etc"}}</tool_call>', {}, ["start", "delta", "error"], 0),
-        ('c"}, "name": "format_disk"}</tool_call>', {}, ["start", "delta", "error"], 0),
-        # A broken call that is handed on has the text of the attempt as its arguments.
-        ("", {"broken_calls": "call"}, ["start", "delta", "error", "start", "delta", "end"], 1),
-        # A repair that only adds to it.
-        ('c", "mode": 3,}}</tool_call>', {}, ["start", "delta", "delta", "end"], 1),
-        # One that does not.
-        ('c" d"}}</tool_call>', {}, ["start", "delta", "delta", "end"], 1),
-    ],
-)
+@each_case
 def test_an_input_ends_in_its_call_or_is_taken_back(
     rest: str, options: Any, expected: list[str], n_calls: int
 ) -> None:

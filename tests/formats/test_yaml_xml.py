@@ -19,6 +19,7 @@ from tests.core_cases import CORE, rows
 from tests.formats.test_parameter_tags import told
 from tests.growth import grows_linearly
 from tests.laws import check_all, examples
+from tests.tables import each_case
 from toolparse_lab.arguments.schema.view import view_of
 from toolparse_lab.core.errors import UnwritableCall
 from toolparse_lab.core.toolspec import tool_specs
@@ -44,31 +45,7 @@ def test_auto_keeps_the_laws_on_them(row: dict[str, Any]) -> None:
     check_all(row["raw"], "auto", TOOLS)
 
 
-@pytest.mark.parametrize(
-    ("raw", "owner"),
-    [
-        ("<w>\ncity: A\n</w>", "yaml_xml"),
-        ("<w>\n  'city' : A\n</w>", "yaml_xml"),
-        ("<w>city: A</w>", "yaml_xml"),
-        ("<w>\nunknown: A\n</w>", "morph_xml"),
-        ("<any>\nkey: A\n</any>", "yaml_xml"),
-        ("<any>key: A</any>", "morph_xml"),
-        ("<w>\n<city>A</city>\n</w>", "morph_xml"),
-        ('<w>{"city": "A"}</w>', "morph_xml"),
-        ("<note>plain text</note>", "morph_xml"),
-        ("<note>\nRemember: milk\n</note>", "morph_xml"),
-        ("<note>\nhttps://example.org\n</note>", "morph_xml"),
-        ("<note>\ntext:\n</note>", "yaml_xml"),
-        ("<ping/>", "morph_xml"),
-        ("<w>\ncity", "morph_xml"),
-        ('<tool_call>\n{"name": "w", "arguments": {}}</tool_call>', "hermes"),
-        ("<tool_call>\n[1]</tool_call>", "hermes"),
-        ("<tool_call>\n<function=ping>\n</function>\n</tool_call>", "qwen3_coder_xml"),
-        ("<tool_call><invoke name='ping'></invoke></tool_call>", "qwen3_coder_xml"),
-        ("<tool_call><function", "hermes"),
-        ("<tool_call>nonsense</tool_call>", "hermes"),
-    ],
-)
+@each_case
 def test_auto_looks_past_a_shared_opener(raw: str, owner: str) -> None:
     assert [c.protocol for c in check_all(raw, "auto", TOOLS).calls] == [owner]
 
@@ -99,18 +76,7 @@ def test_lexemes_are_kept() -> None:
     assert write_canonical(resolve_plain(".5")) == "0.5"
 
 
-@pytest.mark.parametrize(
-    ("schema", "text", "value"),
-    [
-        ({"type": "string"}, "007", "007"), ({"type": "integer"}, "007", 7),
-        ({"type": ["string", "integer"]}, "007", "007"),
-        ({"type": "string"}, "True", "True"), ({"type": "boolean"}, "True", True),
-        ({"type": "string"}, "true", True), ({"enum": ["1.0", "2.0"]}, "1.0", "1.0"),
-        ({"enum": ["yes", "no"]}, "no", "no"), ({"type": "string"}, ".5", ".5"),
-        ({"type": "number"}, "+5", 5), ({"type": "string"}, "null", None),
-        ({"enum": ["null"]}, "null", "null"),
-    ],
-)  # fmt: skip
+@each_case
 def test_the_schema_decides_where_text_would_lose_characters(
     schema: Any, text: str, value: Any
 ) -> None:

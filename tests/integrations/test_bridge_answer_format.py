@@ -14,6 +14,7 @@ from pydantic import BaseModel
 import toolparse_lab as tp
 from tests.bridge import OSLO, TOOLS, WAYS, ask, calls_of, checked, joined, litellm
 from tests.mock_openai import MockOpenAI
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, BadToolChoice, ResponseFormatRejected
 
 CALL = '{"name": "get_weather", "arguments": {"city": "Oslo", "days": "2"}}'
@@ -115,18 +116,7 @@ def test_a_form_stays_as_it_is_without_tools(mock: MockOpenAI, way: str) -> None
     assert mock.bodies[-1]["response_format"] == {"type": "text"}
 
 
-@pytest.mark.parametrize(
-    ("form", "message"),
-    [
-        ({"type": "grammar", "grammar": "x"}, "cannot stand beside tools"),
-        ({"type": "json_schema"}, "cannot stand beside tools"),
-        (
-            {"type": "json_schema", "json_schema": {"name": "x", "schema": {"properties": {
-                "name": {}, "arguments": {}}}}},
-            "cannot be told from a tool call",
-        ),
-    ],
-)  # fmt: skip
+@each_case
 def test_forms_that_cannot_stand_beside_tools(mock: MockOpenAI, form: Any, message: str) -> None:
     before = mock.calls
     with pytest.raises(BadOptions, match=message):
@@ -153,14 +143,7 @@ def test_every_chunking_says_the_same(cut: int) -> None:
 
 @STREAMED
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("reasoning_effort", "low"),
-        ("thinking", {"type": "enabled", "budget_tokens": 9}),
-        ("verbosity", "low"),
-    ],
-)
+@each_case
 def test_parameters_of_newer_models_pass(
     mock: MockOpenAI, way: str, name: str, value: Any, stream: bool
 ) -> None:

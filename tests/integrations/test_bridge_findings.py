@@ -11,13 +11,12 @@ import pytest
 import toolparse_lab as tp
 from tests.bridge import OSLO, TOOLS, WAYS, ask, calls_of, checked, checked_chunks, joined, litellm
 from tests.mock_openai import MockOpenAI
+from tests.tables import each_case
 from toolparse_lab.integrations.litellm_bridge.chunks import ChunkReader
 from toolparse_lab.integrations.litellm_bridge.response import Asked
 
 CUT = OSLO[:-28]
 GHOST = OSLO.replace("get_weather", "ghost")
-NAMELESS = OSLO.replace('"name"', '"nome"')
-AMBIGUOUS = OSLO.replace('"days": "2"', '"city": "Rome"')
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 
 
@@ -57,17 +56,7 @@ def end_of(answer: Any) -> str:
 
 @STREAMED
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    ("text", "verdict", "code"),
-    [
-        (CUT, "truncated", "call.truncated"),
-        (GHOST, "refused", "call.unknown-tool"),
-        (NAMELESS, "refused", "call.no-name"),
-        (AMBIGUOUS, "refused", "decode.duplicate-key"),
-        (OSLO, "repaired (lossless)", None),
-        (OSLO.replace('"2"', '"soon"'), "invalid", "validate.type"),
-    ],
-)
+@each_case
 def test_verdict_and_problems(
     mock: MockOpenAI, way: str, stream: bool, text: str, verdict: str, code: str | None
 ) -> None:
@@ -113,14 +102,7 @@ def test_calls_that_the_server_read_have_a_blame(mock: MockOpenAI, way: str, str
 
 @STREAMED
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        (CUT, "get_weather"),
-        (NAMELESS, "unreadable_call"),
-        (AMBIGUOUS, "get_weather"),
-    ],
-)
+@each_case
 def test_broken_calls_may_be_handed_on(
     mock: MockOpenAI, way: str, stream: bool, text: str, name: str
 ) -> None:

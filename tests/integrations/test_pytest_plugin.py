@@ -11,29 +11,22 @@ import pytest
 
 import toolparse_lab as tp
 from tests.evals.test_frames import RAW, UNRECORDED, make
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, StoreError
 from toolparse_lab.evals.scoring.exports import write_tests
 from toolparse_lab.integrations.testing import assert_parses
 
+pytest_plugins = ["pytester"]
+
 pytestmark = pytest.mark.slow
 
-pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parents[2]
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 TEXT = 'hi <tool_call>{"name": "f", "arguments": {"a": "1", "b": [1, {"c": "x"}]}}</tool_call>'
 ARGUMENTS = {"a": 1, "b": [1, {"c": "x"}]}
 
 
-@pytest.mark.parametrize(
-    "calls",
-    [
-        ["f"],
-        [("f", ARGUMENTS)],
-        [{"name": "f"}],
-        [{"name": "f", "arguments": {**ARGUMENTS, "a": 1.0}}],
-        [("f", "ok", '{"a":1,"b":[1,{"c":"x"}]}')],
-    ],
-)
+@each_case
 def test_what_is_read_as_wanted_gives_the_result(calls: Any) -> None:
     assert (
         assert_parses(TEXT, "hermes", TOOLS, calls=calls, text="hi ").calls[0].arguments
@@ -41,28 +34,7 @@ def test_what_is_read_as_wanted_gives_the_result(calls: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("how", "says"),
-    [
-        ({"calls": []}, "call 0: read f("),
-        ({"calls": ["f", "g"]}, "call 1: wanted g(…), read nothing"),
-        ({"calls": ["g"]}, "call 0: wanted the name 'g', read 'f' at 24–25"),
-        ({"calls": [("f", {**ARGUMENTS, "a": 2})]}, "call 0 /a: wanted 2, read 1 at "),
-        ({"calls": [("f", {**ARGUMENTS, "a": True})]}, "call 0 /a: wanted true, read 1"),
-        ({"calls": [("f", {"a": 1})]}, "call 0 /b: read [1"),
-        ({"calls": [("f", {**ARGUMENTS, "d": 1})]}, "call 0 /d: wanted 1, read nothing"),
-        (
-            {"calls": [("f", {"a": 1, "b": [1, {"c": "y"}]})]},
-            'call 0 /b/1/c: wanted "y", read "x" at ',
-        ),
-        ({"calls": [("f", {"a": 1, "b": [1]})]}, "call 0 /b: wanted [1], read [1,"),
-        ({"calls": [("f", "truncated", "{}")]}, "call 0: wanted the status truncated, read ok"),
-        ({"calls": [("f", "ok", '{"a":1.0,"b":[1,{"c":"x"}]}')]}, "call 0: wanted the arguments"),
-        ({"calls": [("f", "ok", "{")]}, 'wanted "{", read'),
-        ({"calls": ["f"], "text": "no"}, "text: wanted no, read hi"),
-        ({"calls": ["f"], "options": {"coerce": "none"}, "text": ""}, "text: wanted "),
-    ],
-)
+@each_case
 def test_a_failure_says_what_differs_and_shows_the_text(how: dict[str, Any], says: str) -> None:
     with pytest.raises(AssertionError) as e:
         assert_parses(TEXT, "hermes", TOOLS, **how)

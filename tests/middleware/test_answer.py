@@ -16,6 +16,7 @@ import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.middleware.test_parity import check, plain, plans_of, streamed
 from tests.middleware.test_transform import HERMES, TOOLS
+from tests.tables import each_case
 from toolparse_lab.core.errors import ParserClosed, UnreadableInput
 from toolparse_lab.middleware import Answer, ToolCallMiddleware, Turn, fix_tool_call_with_schema
 
@@ -43,26 +44,12 @@ def test_a_call_between_texts() -> None:
     assert answer.finish_reason == "tool_calls"
 
 
-@pytest.mark.parametrize(
-    ("text", "content"),
-    [
-        (GOOD, None), (f"\n{GOOD} \n {GOOD}\n", None), ("", ""), (" \n", " \n"),
-        ("  hi\n", "  hi\n"), ("<think>x</think>\n\nhi", "\n\nhi"), ("\n<think>x</think>\n", ""),
-        ("<tool_call>{</tool_call>", None),
-    ],
-)  # fmt: skip
+@each_case
 def test_white_space_alone_between_pieces_is_no_content(text: str, content: str | None) -> None:
     assert both(text).message["content"] == (text if content is None and "{<" in text else content)
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        "<tool_call>{oops</tool_call>", "<tool_call></tool_call>",
-        '<tool_call>{"name":"nope","arguments":{}}</tool_call>',
-        '<tool_call>{"name":"get_weather","arguments":{"city":"A',
-    ],
-)  # fmt: skip
+@each_case
 def test_what_cannot_be_read_stays_as_it_was_written(broken: str) -> None:
     told: list[tuple[str, Mapping[str, Any]]] = []
     middleware = tp.create_tool_middleware("hermes", on_error=lambda *a: told.append(a))
@@ -116,14 +103,7 @@ def test_an_on_error_that_raises_breaks_no_answer() -> None:
     both("<tool_call>{oops</tool_call>", tp.create_tool_middleware("hermes", on_error=fail))
 
 
-@pytest.mark.parametrize(
-    ("given", "called", "not_called"),
-    [
-        ("stop", "tool_calls", "stop"), (None, "tool_calls", "stop"),
-        ("length", "length", "length"), ("content_filter", "content_filter", "content_filter"),
-        ("tool_calls", "tool_calls", "tool_calls"),
-    ],
-)  # fmt: skip
+@each_case
 def test_finish_reasons(given: str | None, called: str, not_called: str) -> None:
     assert both(GOOD, finish=given).finish_reason == called
     assert both("hi", finish=given).finish_reason == not_called

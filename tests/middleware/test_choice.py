@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
 from tests.middleware.test_transform import HERMES, TOOLS
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, BadToolChoice
 from toolparse_lab.middleware import create_dynamic_if_then_else_schema
 
@@ -22,14 +23,7 @@ def transform(choice: Any, tools: Any = TOOLS, **options: Any) -> Any:
     return middleware.transform_params({"messages": [], "tools": tools, "tool_choice": choice})
 
 
-@pytest.mark.parametrize(
-    "choice",
-    [
-        {"type": "function", "function": {"name": "get_weather"}},
-        {"type": "function", "name": "get_weather"}, {"type": "tool", "toolName": "get_weather"},
-        {"type": "tool", "name": "get_weather"},
-    ],
-)  # fmt: skip
+@each_case
 def test_a_named_tool(choice: Any) -> None:
     turn = transform(choice)
     assert (turn.choice, turn.tool_name, turn.forced, turn.active) == (
@@ -145,16 +139,7 @@ def test_the_schema_may_go_into_the_prompt() -> None:
 CALL = '{"name":"get_weather","arguments":{"city":"A","days":"2"}}'
 
 
-@pytest.mark.parametrize(
-    ("text", "content"),
-    [
-        (CALL, None), (f"\n {CALL}\n", None), (f"```json\n{CALL}\n```", None),
-        ("{'name': 'get_weather', 'arguments': {'city': 'A', 'days': 2,}}", None),
-        (f"[{CALL}]", None), (CALL[:-1], None), (f"<think>{{}} hm</think>\n{CALL}", None),
-        (f"<tool_call>{CALL}</tool_call>", None), (f"So:\n<tool_call>{CALL}</tool_call>", "So:\n"),
-        (f"So:\n```json\n{CALL}\n```\n", "So:\n"),
-    ],
-)  # fmt: skip
+@each_case
 def test_a_forced_answer_is_one_call(text: str, content: str | None) -> None:
     answer = HERMES.wrap_generate(transform("required"), text)
     assert [c["function"] for c in answer.tool_calls] == [
@@ -222,16 +207,7 @@ def test_reasoning_of_a_forced_answer_is_kept() -> None:
     ] == ["get_weather"]
 
 
-@pytest.mark.parametrize(
-    ("protocol", "raw"),
-    [
-        ("hermes", "\n<think>hm</think>\n{}\n"),
-        (
-            "harmony_channel",
-            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>{}<|return|>",
-        ),
-    ],
-)
+@each_case
 def test_reasoning_and_markup_around_a_call_that_breaks_its_schema(protocol: str, raw: str) -> None:
     """Such a call is not recovered from a text, so that only the forced reading finds it."""
     middleware = tp.create_tool_middleware(protocol)
@@ -256,15 +232,7 @@ def test_calls_of_the_provider_answer_a_forced_choice_too() -> None:
     assert native["function"] == {"name": "get_weather", "arguments": '{"days": "2"}'}
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "arguments"),
-    [
-        (CALL, "get_weather", '{"city":"A","days":"2"}'), ("I think so", "unknown", "{}"),
-        ("[1]", "unknown", "{}"), ('{"arguments":{"city":"A"}}', "unknown", '{"city":"A"}'),
-        ('{"name":"nope"}', "nope", "{}"), (f"```json\n{CALL}\n```", "unknown", "{}"),
-        ("", "unknown", "{}"),
-    ],
-)  # fmt: skip
+@each_case
 def test_a_forced_answer_as_the_ai_sdk_has_it(text: str, name: str, arguments: str) -> None:
     middleware = tp.create_tool_middleware("hermes", compat="ai-sdk-2")
     answer = middleware.wrap_generate(transform("required", compat="ai-sdk-2"), text)
@@ -273,7 +241,6 @@ def test_a_forced_answer_as_the_ai_sdk_has_it(text: str, name: str, arguments: s
 
 
 ANY_OF = ("any_of", "any_of_many")
-PAIR = f"[{CALL}, {{'name': 'get_loc', 'arguments': {{}}}}]"
 
 
 @pytest.mark.parametrize("form", ANY_OF)
@@ -350,13 +317,7 @@ def test_parallel_calls_are_asked_for_as_a_list(by: Any) -> None:
     assert root({"type": "tool", "name": "get_loc"}, parallel_tool_calls=True) == "object"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        PAIR, f"```json\n{PAIR}\n```", f"<think>hm</think>{PAIR}",
-        f'<tool_call>{CALL}</tool_call>\n<tool_call>{{"name":"get_loc","arguments":{{}}}}</tool_call>',
-    ],
-)  # fmt: skip
+@each_case
 def test_several_calls_answer_a_required_choice(text: str) -> None:
     middleware = tp.create_tool_middleware("hermes", choice_schema="any_of_many")
     asked: dict[str, Any] = {"messages": [], "tools": TOOLS, "tool_choice": "required"}

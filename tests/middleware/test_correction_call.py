@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.middleware.correction import (
     STOPS,
@@ -357,17 +358,7 @@ def test_events_tell_of_a_rescue_only_where_the_tool_took_the_call() -> None:
     assert events(Model(ERROR)) == ["validation_feedback_started", "validation_feedback_failed"] * 2
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"max_attempts": 0}, "max_attempts"),
-        ({"max_attempts": True}, "max_attempts"),
-        ({"max_validation_retries": "2"}, "max_validation_retries"),
-        ({"detectors": ("object",)}, "objects"),
-        ({"merge": "some"}, "named, all"),
-        ({"wording": "rude"}, "plain, go-orchestrator"),
-    ],
-)
+@each_case
 def test_bad_feedback_is_told(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(BadOptions, match=words):
         Feedback(**changes)

@@ -9,6 +9,7 @@ import jsonschema
 import pydantic
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.middleware.correction import DETECTORS, Issue, Refused, ToolFailure, detect
 from toolparse_lab.middleware.correction.failure import (
@@ -126,23 +127,7 @@ def test_words_of_validators_name_their_fields(text: str, paths: list[str | None
     assert [issue.path for issue in issues_in_text(text)] == paths
 
 
-@pytest.mark.parametrize(
-    ("place", "path"),
-    [
-        (["body", "a", 0], "/a/0"),
-        (["a/b", "c~d"], "/a~1b/c~0d"),
-        ([], ""),
-        ("", ""),
-        ("/a", "/a"),
-        ("$.a[0]['b c'].d", "/a/0/b c/d"),
-        ("body.lat", "/lat"),
-        ("body", "/body"),
-        (None, None),
-        (7, None),
-        ([["a"]], None),
-        ("x" * 2000, None),
-    ],
-)
+@each_case
 def test_places_become_pointers(place: Any, path: str | None) -> None:
     assert pointer_of(place) == path
 

@@ -15,6 +15,7 @@ import pytest
 import toolparse_lab as tp
 from tests.middleware.tool_server import TOOL, ToolServer
 from tests.mock_openai import MockOpenAI
+from tests.tables import each_case
 from toolparse_lab.middleware.correction import (
     CorrectionContext,
     Feedback,
@@ -46,15 +47,7 @@ def right(context: CorrectionContext) -> dict[str, Any]:
 
 @pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize(
-    ("arguments", "path"),
-    [
-        ({"lat": "north", "days": 3}, "/lat"),
-        ({"lat": 1.5, "days": "many"}, "/days"),
-        ({"lat": 1.5, "days": 3, "unit": "Celsius"}, "/unit"),
-    ],
-    ids=["number", "integer", "value"],
-)
+@each_case
 def test_a_refusal_in_every_dialect_is_corrected_where_it_says(
     dialect: str, arguments: dict[str, Any], path: str, later: bool, server: ToolServer
 ) -> None:
@@ -75,19 +68,7 @@ def test_a_refusal_in_every_dialect_is_corrected_where_it_says(
     assert call.value == {"got": dict(call.arguments)}
 
 
-@pytest.mark.parametrize(
-    ("orchestrator", "path", "message"),
-    [
-        (False, "status/201/{}", None),
-        (False, "status/200/text", None),
-        (False, "status/503/busy", "the tool answered with status 503"),
-        (True, "status/200/{}", None),
-        (True, "status/201/{}", "agent returned status 201: {}"),
-        (True, "status/400/no", "agent returned status 400: no"),
-        (True, "status/200/text", "failed to decode response: "),
-        (True, "status/200/[]", "failed to decode response: no object"),
-    ],
-)
+@each_case
 def test_what_counts_as_a_success(
     orchestrator: bool, path: str, message: str | None, server: ToolServer
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab.core.errors import CorrectionFailed
 from toolparse_lab.core.toolspec import ToolSpec
 from toolparse_lab.middleware.correction import CorrectionContext, Issue, read_correction
@@ -75,21 +76,7 @@ def test_our_prompt_names_fields_body_schema_and_rules_and_follows_the_conversat
     assert "Details" not in plain.prompt()
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        '{"lat": 1.5}',
-        '```json\n{"lat": 1.5}\n```',
-        'Here you are:\n\n```\n{"lat": 1.5}\n```\nI hope that helps.',
-        'The corrected parameters are {"lat": 1.5}.',
-        '<think>lat was {"lat": "north"}, so</think>{"lat": 1.5}',
-        "{'lat': 1.5,}",
-        '{"lat": 1.5} // a number now',
-        '{"name": "weather", "arguments": {"lat": 1.5}}',
-        '{"parameters": {"lat": 1.5}}',
-        '<tool_call>{"name": "weather", "arguments": {"lat": 1.5}}</tool_call>',
-    ],
-)
+@each_case
 def test_arguments_are_read_from_any_answer(raw: str) -> None:
     assert read_correction(raw, TOOL) == {"lat": 1.5}
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.middleware.tool_server import ToolServer
+from tests.tables import each_case
 from toolparse_lab.arguments.schema import coerce
 from toolparse_lab.arguments.schema.go import go_log_line
 from toolparse_lab.core.values import same
@@ -40,29 +41,7 @@ AGENT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("value", "type_name", "wanted"),
-    [
-        ("35.6897", "number", 35.6897),
-        ("35.6897", "float64", 35.6897),
-        ("-139.5", "float", -139.5),
-        ("1e3", "double", 1000),
-        ("not-a-number", "float64", "not-a-number"),
-        ("", "number", ""),
-        ("42", "integer", 42),
-        ("-7", "int", -7),
-        ("9223372036854775807", "int64", 9223372036854775807),
-        ("12", "int32", 12),
-        ("42.0", "integer", "42.0"),
-        ("true", "boolean", True),
-        ("0", "bool", False),
-        ("yes", "boolean", "yes"),
-        ("Tokyo", "string", "Tokyo"),
-        (35.6897, "float64", 35.6897),
-        (None, "integer", None),
-        ("x", "unknown", "x"),
-    ],
-)
+@each_case
 def test_coerce_value(value: Any, type_name: str, wanted: Any) -> None:
     schema = [{"name": "p", "type": type_name}]
     new = coerce({"p": value}, schema, "go-strconv").value
@@ -70,40 +49,7 @@ def test_coerce_value(value: Any, type_name: str, wanted: Any) -> None:
     assert type(new["p"]) is bool or not isinstance(wanted, bool)
 
 
-@pytest.mark.parametrize(
-    ("given", "wanted", "log"),
-    [
-        (
-            {"lat": "35.6897", "lon": "139.6917"},
-            {"lat": 35.6897, "lon": 139.6917},
-            [
-                "lat: string(35.6897) -> float64(35.6897)",
-                "lon: string(139.6917) -> float64(139.6917)",
-            ],
-        ),
-        ({"count": "42"}, {"count": 42}, ["count: string(42) -> int64(42)"]),
-        ({"enabled": "true"}, {"enabled": True}, ["enabled: string(true) -> bool(true)"]),
-        (
-            {"lat": 48.8566, "count": 10, "enabled": False},
-            {"lat": 48.8566, "count": 10, "enabled": False},
-            [],
-        ),
-        ({"lat": "not-a-number"}, {"lat": "not-a-number"}, []),
-        ({"name": "42"}, {"name": "42"}, []),
-        ({"other": "42"}, {"other": "42"}, []),
-        ({}, {}, []),
-    ],
-    ids=[
-        "string numbers to float64",
-        "string to integer",
-        "string to boolean",
-        "already correct types unchanged",
-        "invalid coercion returns original",
-        "strings stay strings",
-        "unknown keys are kept",
-        "nil parameters",
-    ],
-)
+@each_case
 def test_coerce_parameter_types(given: Any, wanted: Any, log: list[str]) -> None:
     schema = [
         {"name": "lat", "type": "float64"},
@@ -119,16 +65,7 @@ def test_coerce_parameter_types(given: Any, wanted: Any, log: list[str]) -> None
     assert coerce(given, [], "go-strconv").steps == ()
 
 
-@pytest.mark.parametrize(
-    ("agent", "capability", "name"),
-    [
-        (AGENT, "get_weather", "get_weather"),
-        (AGENT, "no_such_capability", None),
-        (None, "get_weather", None),
-        ({"name": "empty", "capabilities": []}, "get_weather", None),
-    ],
-    ids=["found", "not found", "nil agent", "no capabilities"],
-)
+@each_case
 def test_agent_tool(agent: Any, capability: str, name: str | None) -> None:
     tool = agent_tool(agent, capability)
     assert (tool.name if tool else None) == name
@@ -173,25 +110,7 @@ def test_smart_executor_type_coercion_integration(server: ToolServer) -> None:
     assert call.tool_calls == 1
 
 
-@pytest.mark.parametrize(
-    ("error", "body", "is_type_related"),
-    [
-        ("json: cannot unmarshal string into Go struct field .lat of type float64", "", True),
-        ("cannot unmarshal number into Go value of type string", "", True),
-        ("json: cannot unmarshal array into Go value of type T", "", True),
-        ("type mismatch for field lat", "", True),
-        ("invalid type: string", "", True),
-        ("expected number, got string", "", True),
-        ("expected string", "", True),
-        ("expected boolean", "", True),
-        ("invalid value for days", "", True),
-        ("agent returned status 400", '{"error": "Cannot Unmarshal String Into Go value"}', True),
-        ("EXPECTED NUMBER", "", True),
-        ("connection refused", "", False),
-        ("agent returned status 503", "service unavailable", False),
-        ("", "", False),
-    ],
-)
+@each_case
 def test_is_type_related_error(error: str, body: str, is_type_related: bool) -> None:
     detector = DETECTORS["go-phrases"]
     assert bool(detector(Refused(ToolFailure(error, body), {}))) == is_type_related

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.middleware.tool_server import TOOL as HTTP_TOOL
 from tests.middleware.tool_server import ToolServer
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, BadTaskPlan
 from toolparse_lab.middleware.correction import CorrectionContext, Feedback, HttpTool
 from toolparse_lab.middleware.flow import advance
@@ -84,40 +85,7 @@ def test_the_orchestrator_s_shape_is_read_and_written() -> None:
     assert read_plan(plan.to_dict()) == plan
 
 
-@pytest.mark.parametrize(
-    ("plan", "kind", "words"),
-    [
-        (None, "no_plan", "steps"),
-        ("text", "no_plan", "steps"),
-        ([], "no_plan", "steps"),
-        ({"steps": {}}, "no_plan", "steps"),
-        (["text"], "bad_step", "step 1"),
-        ([{"step_id": "a"}], "bad_step", "names no tool"),
-        ([{"tool": "weather", "parameters": [1]}], "bad_step", "parameters of step 1"),
-        ([{"tool": "weather", "step_id": {}}], "bad_step", "id of step 1"),
-        ([{"tool": "weather", "depends_on": [None]}], "bad_step", "depends_on"),
-        ([{"tool": "weathr"}], "unknown_tool", "did you mean weather"),
-        ([{"tool": "weather"}, {"tool": "weather", "step_id": "step_1"}], "bad_step", "same id"),
-        ([{"tool": "weather", "depends_on": ["x"]}], "bad_step", "not there"),
-        (
-            [
-                {"tool": "weather", "step_id": "a", "depends_on": ["b"]},
-                {"tool": "weather", "step_id": "b", "depends_on": ["a"]},
-            ],
-            "bad_step",
-            "circle",
-        ),
-        ([{"tool": "weather", "step_id": "a", "depends_on": "a"}], "bad_step", "circle"),
-        (
-            [
-                {"tool": "geocode", "step_id": "a"},
-                {"tool": "weather", "step_id": "b", "parameters": {"lat": "{{a.lat}}"}},
-            ],
-            "bad_step",
-            "add 'a' to its depends_on",
-        ),
-    ],
-)
+@each_case
 def test_what_is_wrong_with_a_plan_is_told(plan: Any, kind: str, words: str) -> None:
     with pytest.raises(BadTaskPlan, match=words) as e:
         read_plan(plan, TOOLS)
@@ -229,22 +197,7 @@ def test_a_workflow_has_typed_inputs() -> None:
         read_plan(PLAN, inputs={"lat": {"type": "decimal"}})
 
 
-@pytest.mark.parametrize(
-    ("value", "resolved"),
-    [
-        ("{{s.n}}", 7),
-        (" {{ s.n }} ", 7),
-        ("{{s}}", {"n": 7, "l": [{"k": None}], "t": "x", "a b": 1}),
-        ("{{s.l[0].k}}", None),
-        ("{{s.l.0}}", {"k": None}),
-        ("{{s.t}}-{{s.n}}", "x-7"),
-        ("l is {{s.l}}", 'l is [{"k":null}]'),
-        ("{{s.a b}}", 1),
-        (["{{s.n}}", {"a": "{{s.t}}"}], [7, {"a": "x"}]),
-        ("{s.n} {{}} {{ }}", "{s.n} {{}} {{ }}"),
-        (7, 7),
-    ],
-)
+@each_case
 def test_templates_become_values(value: Any, resolved: Any) -> None:
     results = {"s": {"n": 7, "l": [{"k": None}], "t": "x", "a b": 1}}
     assert resolve(value, results) == resolved

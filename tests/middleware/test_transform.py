@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadMessage, BadOptions
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.middleware import ToolCallMiddleware
@@ -276,18 +277,7 @@ def test_a_result_of_no_call_is_an_error_unless_it_names_its_tool() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("result", "content"),
-    [
-        ({"content": '{"a": 1}'}, '"{\\"a\\": 1}"'),  # the text of a file stays the text of a file
-        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, '"a\\nb"'),
-        ({"content": "no", "is_error": True}, '"[Error: no]"'),
-        ({"content": {"type": "error-json", "value": {"e": 1}}}, '"[Error: {\\"e\\":1}]"'),
-        ({"content": {"type": "execution-denied", "reason": "no"}}, '"[Execution Denied: no]"'),
-        ({"content": None}, "null"),
-        ({"content": "</tool_response>"}, '"\\u003c/tool_response>"'),
-    ],
-)
+@each_case
 def test_what_a_result_may_be(result: dict[str, Any], content: str) -> None:
     (message,) = sent([{"role": "tool", "name": "get_loc", **result}])
     assert (
@@ -418,14 +408,7 @@ def test_what_is_no_conversation(messages: Any) -> None:
         HERMES.transform_params({"messages": messages, "tools": TOOLS})
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"placement": "middle"}, {"tool_choice_by": "magic"}, {"compat": "old"},
-        {"result_format": "x"}, {"unknown_tools": "drop"}, {"on_error": 1},
-        {"options": {"coerce": "x"}}, {"options": 1},
-    ],
-)  # fmt: skip
+@each_case
 def test_bad_options(options: dict[str, Any]) -> None:
     with pytest.raises(BadOptions):
         tp.create_tool_middleware("hermes", **options)
@@ -481,35 +464,7 @@ def test_parallel_calls_of_the_history_read_back_together(protocol: str) -> None
     ]
 
 
-DENIED = {"type": "execution-denied", "reason": "No."}
-
-
-@pytest.mark.parametrize(
-    ("answer", "output", "expected"),
-    [
-        ({"approved": True}, None, ["[Execution Approved]"]),
-        ({"approved": True}, {"type": "text", "value": "4 C"}, ["4 C"]),
-        (
-            {"approved": True, "reason": "Once."},
-            {"type": "text", "value": "4 C"},
-            ["[Execution Approved: Once.]", "4 C"],
-        ),
-        ({"approved": False, "reason": "No."}, None, ["[Execution Denied: No.]"]),
-        ({"approved": False}, None, ["[Execution Denied]"]),
-        # A client writes the refusal as the result as well.
-        ({"approved": False, "reason": "No."}, DENIED, ["[Execution Denied: No.]"]),
-        # Only true is a yes.
-        ({"approved": "yes"}, None, ["[Execution Denied]"]),
-        ({}, None, ["[Execution Denied]"]),
-        # Of a question that is not in the conversation: nothing of it is lost.
-        (
-            {"approved": True, "approvalId": "x"},
-            None,
-            ['{"type":"tool-approval-response","approvalId":"x","approved":true}'],
-        ),
-        ({"approved": False, "approvalId": "x", "toolCallId": "c"}, None, ["[Execution Denied]"]),
-    ],
-)
+@each_case
 def test_an_approval_is_told_as_a_result(
     answer: dict[str, Any], output: Any, expected: list[str]
 ) -> None:

@@ -15,6 +15,7 @@ pytest.importorskip("anywidget", reason="the workbench needs the jupyter extra")
 
 import toolparse_lab as tp
 from tests.recorded import recorded_run
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.notebook.bench import Workbench
 from toolparse_lab.notebook.bench.setup import Setup, setups_of
@@ -85,15 +86,7 @@ def test_a_change_is_read_and_there_for_the_next_cell() -> None:
     assert bench.setup.raw == values["raw"]
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"tools": "[{"}, "the tools are not JSON"),
-        ({"tools": "3"}, "tool"),
-        ({"protocol": "hermse"}, "did you mean hermes"),
-        ({"coerce": "all"}, "unknown coercion policy"),
-    ],
-)
+@each_case
 def test_what_cannot_be_is_told_and_nothing_is_lost(values: dict[str, Any], words: str) -> None:
     bench, sent = bench_of()
     result = bench.result

@@ -13,6 +13,7 @@ pytest.importorskip("anywidget", reason="the page needs the extra open")
 pytest.importorskip("tornado", reason="the page needs the extra open")
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.cli import main
 from toolparse_lab.notebook import live_page
 from toolparse_lab.notebook.bench import Workbench
@@ -94,18 +95,7 @@ def test_a_store_a_run_and_a_trial(shown: Any, tmp_path: Path) -> None:
     assert view.result.raw == TEXT
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["latest", "nothing"], "no trial of this run has this id"),
-        (["latest", ""], "several trials begin like this"),
-        (["zz"], "no run"),
-        ([TEXT, "a"], "a text has no trials"),
-        (["latest", "--tools", "tools.json"], "the tools of a run are recorded with it"),
-        (["gone.txt"], "no run"),
-        (["latest", "--port", "70000"], "a port is a number"),
-    ],
-)
+@each_case
 def test_what_cannot_be_opened_is_one_line(
     shown: Any, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:

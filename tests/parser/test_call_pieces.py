@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.bridge import litellm
+from tests.tables import each_case
 from toolparse_lab.core.types.call_pieces import CallPieces
 from toolparse_lab.integrations.litellm_bridge.chunks import ChunkReader
 from toolparse_lab.middleware import create_tool_middleware
@@ -159,15 +160,7 @@ def test_a_whole_message_has_whole_calls_whatever_their_index() -> None:
     assert executable(message) == [("find", TURKU), ("find", TURKU)]
 
 
-@pytest.mark.parametrize(
-    "ends",
-    [
-        ["stop", "stop", "stop"],
-        ["tool_calls", None, "stop"],
-        [None, "tool_calls", None],
-        ["stop", None, "tool_calls"],
-    ],
-)
+@each_case
 def test_finish_reasons_in_odd_places(ends: list[str | None]) -> None:
     pieces = [piece(0, "a", "find"), piece(arguments=A[:9]), piece(arguments=A[9:])]
     chunks = [chunk(one, finish=end) for one, end in zip(pieces, ends, strict=True)]

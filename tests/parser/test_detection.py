@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadToolSpec, UnreadableInput
 
 FORMATS = [
@@ -32,21 +33,7 @@ def test_the_right_format_is_first(case: dict[str, Any]) -> None:
     assert {*first.spans} == {c.segment.span for c in wanted.calls}
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (GOOD, "hermes 1.00: 1 call was read."),
-        (GOOD.replace("1}}", "1,}}") + GOOD, "hermes 0.97: 2 calls were read, with 1 repair."),
-        (GOOD.replace('"f"', '"g"'), "hermes 0.60: 1 call names an unknown tool."),
-        (GOOD.replace("1", '"x"'), "hermes 0.80: 1 call was read; 1 not as the schema says."),
-        (GOOD[:40], "hermes 0.50: 1 attempt was cut off."),
-        ("<tool_call>nothing</tool_call>" * 2, "glm45_newline 0.60: 2 calls name unknown tools."),
-        (
-            '{"name": "f", "arguments": {"a": 1}}',
-            "xlam_array 1.00: 1 call was read.",
-        ),
-    ],
-)
+@each_case
 def test_the_reason_says_what_was_read(text: str, said: str) -> None:
     assert str(tp.detect(text, TOOLS)[0]) == said
 

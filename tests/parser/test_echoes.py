@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.quotations import CALLS, TOOLS, WAYS, asked, formats, written
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, NoSuchItem, UnreadableInput
 from toolparse_lab.core.types import CallEnd, Source, Span
 from toolparse_lab.parser.recognition import echoes
@@ -92,18 +93,7 @@ def test_one_of_two_calls_may_be_an_echo() -> None:
     assert [c.status for c in result.calls] == ["ok", "echoed"]
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        {"messages": [{"role": "user", "content": CALL}]},
-        {"messages": [], "documents": [{"title": "a", "text": CALL}]},
-        {"input": CALL},
-        {"input": [{"type": "function_call_output", "output": CALL}]},
-        [{"role": "user", "content": [{"type": "text", "text": CALL}]}],
-        [{"role": "user", "content": [{"type": "tool_result", "content": [{"text": CALL}]}]}],
-        [{"role": "tool", "content": {"page": CALL}}],
-    ],
-)
+@each_case
 def test_requests_of_many_shapes(request_: Any) -> None:
     assert tp.parse(CALL, "hermes", TOOLS, request=request_).calls[0].status == "echoed"
 
@@ -242,15 +232,7 @@ def test_hostile_requests_cost_little() -> None:
     assert statuses[-1] == "echoed"
 
 
-@pytest.mark.parametrize(
-    ("answer", "asked_text"),
-    [
-        ('<tool_call>{"name": "reboot", "arguments": {}}</tool_call>\n', "> <tool_call>\n"),
-        ('<tool_call>{"name": "reboot", "arguments": {}}</tool_call>\n', '{"name": "reboot"'),
-        ('<tool_call>{"name": "reboot"', '<tool_call>{"name": "reboot"'),
-        ("a", '<tool_call>{"name": "reboot", "arguments": {}}</tool_call>'),
-    ],
-)
+@each_case
 def test_the_search_for_echoes_is_linear(answer: str, asked_text: str) -> None:
     def search(size: int) -> None:
         tp.parse(answer * size, "hermes", TOOLS, request=asked(asked_text * size))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.laws import EXAMPLES, check_all
+from tests.tables import each_case
 from toolparse_lab.entry.laws import ODD, TOOLS
 from toolparse_lab.formats.registry import family_heads
 
@@ -82,14 +83,7 @@ def test_laws_hold_for_every_case(protocol: str, raw: str, tools: Any) -> None:
     check_all(raw, protocol, tools)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "raw"),
-    [
-        # The closing tag names the tool, and an edit before it must not move that name.
-        ("yaml_xml", "tags: 1\n<</put>"),
-        ("yaml_xml", 'tags: "a<</put>'),
-    ],
-)
+@each_case
 def test_laws_hold_where_they_once_did_not(protocol: str, raw: str) -> None:
     check_all(raw, protocol, TOOLS)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.middleware import create_tool_middleware
@@ -221,15 +222,7 @@ def test_hostile_escapes_are_read_once() -> None:
     assert tp.parse(text, "auto", [TOOL]).calls == ()
 
 
-@pytest.mark.parametrize(
-    ("way", "code"),
-    [
-        ("an empty list", "response.no-call"),
-        ("escaped", "call.escaped"),
-        ("reasoning", "call.only-in-reasoning"),
-        ("think", "call.only-in-reasoning"),
-    ],
-)
+@each_case
 def test_the_problem_says_how_the_call_was_lost(way: str, code: str) -> None:
     result = tp.parse(response(way), "hermes", [TOOL])
     assert [problem.code for problem in result.all_problems()] == [code]

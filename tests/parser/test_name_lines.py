@@ -10,6 +10,7 @@ import toolparse_lab as tp
 from tests.core_cases import rows
 from tests.growth import grows_linearly
 from tests.laws import check_all
+from tests.tables import each_case
 
 PROTOCOLS = ["auto", "hermes", "glm4_9b", "functionary_v32", "qwen3_coder_xml", "pythonic"]
 
@@ -61,17 +62,7 @@ def test_many_of_them_take_linear_time(piece: str) -> None:
     assert grows_linearly(lambda n: tp.parse(piece * n, "hermes", TOOLS), 500)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "raw"),
-    [
-        ("mistral_v11", '[TOOL_CALLS]f{"a": 1}, find{"text": "x"}'),
-        ("mistral_v11", '[TOOL_CALLS]f{"a": 1}\nfind{"text": "x"}'),
-        ("mistral_v11", '[TOOL_CALLS]f{"a": 1};find {"text": "x"}'),
-        ("mistral_v13_args", '[TOOL_CALLS]f[ARGS]{"a": 1}find[ARGS]{"text": "x"}'),
-        ("glm4_9b", 'f {"a": 1}\nfind {"text": "x"}'),
-        ("functionary_v32", '>>>f\n{"a": 1}\nfind\n{"text": "x"}'),
-    ],
-)
+@each_case
 def test_behind_a_call_the_name_begins_the_next_one(protocol: str, raw: str) -> None:
     for reader in (protocol, "auto"):
         result = check_all(raw, reader, TOOLS)

@@ -10,6 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.laws import check_all
+from tests.tables import each_case
 from toolparse_lab.entry.parse import Reader
 from toolparse_lab.formats.json.scan import ends_in_value
 from toolparse_lab.formats.registry import family_heads
@@ -106,23 +107,7 @@ def test_the_laws_hold_behind_open_heads(protocol: str) -> None:
         check_all(before + inner_calls(own)[0] + behind, protocol, TOOLS)
 
 
-SHOWN = [
-    "See <!-- CALL -->",
-    "See\n<!--\nCALL\n-->",
-    "![alt CALL](http://x)",
-    "<pre>\nCALL\n</pre>",
-    "it says <code>CALL</code>",
-    '<pre><code class="x">\nCALL\n</code></pre>',
-    "<blockquote>\nplease CALL\n</blockquote>",
-    "<document>\nCALL\n</document>",
-    "<tool_response>\nCALL\n</tool_response>",
-    "see <![CDATA[CALL]]>",
-    "An example:\n~~~xml\nCALL\n~~~\n",
-    "\\begin{verbatim}\nCALL\n\\end{verbatim}",
-]
-
-
-@pytest.mark.parametrize("text", SHOWN)
+@each_case
 @pytest.mark.parametrize("protocol", [p for p in family_heads() if p != "openai_json"])
 def test_what_is_only_shown_is_not_executable(text: str, protocol: str) -> None:
     call = written(protocol, "delete", {"id": "1"})
@@ -136,42 +121,14 @@ def test_what_is_only_shown_is_not_executable(text: str, protocol: str) -> None:
             assert [c.valid for c in behind.calls][-1:] == [True], name
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The <document> says so, and ![x](y) too. ",
-        "<pre>x</pre> <!-- c -->\n",
-        "I use the <note> tool and then ",
-        "<function=note></function>\n",
-        '<note content="x"/>\n',
-        "<note>x</note>\n",
-        "Then `<function=note>` with words: ",
-        "```\n<function=note>\nwords\n```\nNow:\n",
-        'I called note(content="x", tags=["a"]) before.\n',
-        "<function=other>words ",
-        "note (the tool) is not needed.\n",
-    ],
-)
+@each_case
 @pytest.mark.parametrize("protocol", ["hermes", "gemma", "kimi_k2", "qwen3_coder_xml"])
 def test_words_about_a_tool_open_nothing(text: str, protocol: str) -> None:
     result = tp.parse(text + "\n" + written(protocol, "delete", {"id": "1"}), protocol, TOOLS)
     assert [c.name for c in result.calls if c.valid and c.name == "delete"] == ["delete"]
 
 
-@pytest.mark.parametrize(
-    ("text", "inside"),
-    [
-        ('{"a": "x"}', False),
-        ('{"name": "f", "arguments": {"a": "x"}', True),
-        ('{"name": "f", "arguments": {"a": "x"', True),
-        ('{"name": "f", "arguments": {', False),
-        ('{"name": "f", "arguments": {"a": ', False),
-        ('{"name": "f", ', False),
-        ('[{"name": "f", "arguments": {"a": 1}}', True),
-        ('{"a": "}"', True),
-        ("", False),
-    ],
-)
+@each_case
 def test_arguments_are_a_value_until_their_call_is_whole(text: str, inside: bool) -> None:
     assert ends_in_value(text) is inside
 

@@ -11,6 +11,7 @@ import pytest
 import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.quotations import CALLS, SEEN, TOOLS, WAYS, formats, written
+from tests.tables import each_case
 
 FORMATS = dict(formats())
 CASES = [
@@ -65,17 +66,6 @@ def test_a_long_block_is_seen() -> None:
     assert len(tp.parse(f"Well.\n{block}    {call}\n    {call}", "hermes", TOOLS).calls) == 2
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "    <tool_call>",
-        "> <tool_call>\n",
-        '"<tool_call>',
-        "`<tool_call>",
-        "For example:\n\n    <tool_call>\n",
-        "<pre><tool_call>{}</tool_call>",
-        "x <tool_call>{}</tool_call> ",
-    ],
-)
+@each_case
 def test_looking_back_for_quotation_is_linear(piece: str) -> None:
     assert grows_linearly(lambda size: tp.parse(piece * size, "hermes", TOOLS), 300)

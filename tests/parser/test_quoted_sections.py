@@ -13,6 +13,7 @@ import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.laws import check_all
 from tests.quotations import TOOLS
+from tests.tables import each_case
 
 SPECS = {tool["name"]: tp.ToolSpec.of(tool) for tool in TOOLS}
 CALLS: list[tuple[str, dict[str, Any]]] = [
@@ -136,33 +137,13 @@ def test_quoted_sections_keep_the_laws(name: str, reader: str) -> None:
         check_all(quote(calls), reader or name, TOOLS)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        'Use "<tool_call>" for it.\n{}',
-        "Use `<tool_call>` and `</tool_call>`.\n{}",
-        'It begins "<tool_call>" and ends "</tool_call>".\n\n{}',
-        "> <tool_call> and </tool_call>\n\n{}",
-        'It says "{}".\n{}',
-        "`{}`\n{}",
-        "> {}\n\n{}",
-        "For example:\n```json\n{{}}\n```\n\n{}",
-    ],
-)
+@each_case
 def test_a_quotation_ends(text: str) -> None:
     call = '<tool_call>{"name": "reboot", "arguments": {}}</tool_call>'
     assert executable(text.replace("{}", call).replace("{{}}", "{}"), "hermes") == ["reboot"]
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        '<tool_call>{"name": "reboot", "arguments": {}}</tool_call>\n',
-        '<tool_call>{"name": "reboot", "arguments": {}}</tool_call> and ',
-        "<tool_call>\n",
-        "reboot()\n",
-    ],
-)
+@each_case
 @pytest.mark.parametrize("begin", ['It says "', "It says '<|tool_call_start|>\n```python\n"])
 def test_a_long_quotation_is_linear(begin: str, piece: str) -> None:
     def read(size: int) -> None:

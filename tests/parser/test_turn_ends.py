@@ -10,6 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.laws import check_all
+from tests.tables import each_case
 from toolparse_lab.formats.turns import TURN_ENDS
 
 TOOLS = [
@@ -43,20 +44,7 @@ def test_behind_a_call_they_are_no_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["auto", "hermes", "pythonic", "glm4_9b", "morph_xml"])
-@pytest.mark.parametrize(
-    ("raw", "text"),
-    [
-        ("Hello<|im_end|>", "Hello"),
-        ("Hello<|im_end|>\n<|endoftext|>\n", "Hello\n"),
-        ("<|im_end|>", ""),
-        ("Hello</s> and more", "Hello</s> and more"),
-        ("<|im_end|>Hello", "<|im_end|>Hello"),
-        ("<|im_end|> <|im_end|>Hello<eos>", "<|im_end|> <|im_end|>Hello"),
-        ("Hello<|im_e", "Hello<|im_e"),
-        ("It is <s>old</s>", "It is <s>old</s>"),
-        ("The token is `</s>`", "The token is `</s>`"),
-    ],
-)
+@each_case
 def test_at_the_end_of_an_answer_they_are_no_text(raw: str, text: str, protocol: str) -> None:
     assert check_all(raw, protocol, TOOLS).text == text
 

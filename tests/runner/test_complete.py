@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.mock_openai import MockOpenAI
+from tests.tables import each_case
 from toolparse_lab.core.errors import UnknownName
 from toolparse_lab.runner.complete import check_model, complete, token_cost
 from toolparse_lab.runner.exchange.types import ERROR_KINDS, Completion, Model, Request
@@ -323,19 +324,7 @@ def test_any_exception_has_a_class(e: Exception, kind: str) -> None:
     assert error_kind(e) == kind
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"Retry-After": "3"}, 3),
-        ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"llm_provider-retry-after": "2"}, 2),
-        ({"Retry-After": "Thu, 01 Jan 1970 00:01:00 GMT"}, 50),
-        ({"Retry-After": "soon"}, None),
-        ({"Retry-After": "-1"}, None),
-        ({}, None),
-    ],
-)
+@each_case
 def test_how_long_a_provider_asks_to_wait(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(Odd("x", headers=headers), now=10) == seconds
 

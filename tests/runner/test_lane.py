@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab.runner.exchange.types import Completion, Model, Request
 from toolparse_lab.runner.failures import is_nobody
 from toolparse_lab.runner.lane import Breaker, Lane, Question, Window
@@ -90,20 +91,7 @@ def test_a_breaker_that_never_gives_up() -> None:
     assert (breaker.down, breaker.lost) == (False, None)
 
 
-@pytest.mark.parametrize(
-    ("kind", "message", "nobody"),
-    [
-        ("connection", "Cannot connect to host localhost:9 [Connect call failed]", True),
-        ("connection", "Cannot connect to host no.invalid:8000 [Name or service not known]", True),
-        ("connection", "[Errno 111] Connection refused", True),
-        ("connection", "All connection attempts failed", True),
-        ("connection", "Connection reset by peer", False),
-        ("connection", "Server disconnected", False),
-        ("connection", None, False),
-        ("server_error", "upstream: Connection refused", False),
-        (None, None, False),
-    ],
-)
+@each_case
 def test_nobody_is_told_from_somebody_who_hung_up(
     kind: str | None, message: str | None, nobody: bool
 ) -> None:
@@ -167,24 +155,9 @@ def test_a_replay_says_nothing_of_an_endpoint() -> None:
     assert lane.wait_before_retry(Question(REQUEST.key, REQUEST, 1, 1), asked_again, 1, 0) is None
 
 
-WAITS: list[tuple[str, int, dict[str, object], tuple[float, float] | None]] = [
-    ("timeout", 1, {}, (0.25, 0.5)),
-    ("server_error", 2, {}, (0.5, 1.0)),
-    ("cut_stream", 2, {}, (0.5, 1.0)),
-    ("rate_limited", 1, {"retry_after": 7.0}, (7.0, 7.0)),
-    ("server_error", 1, {"retry_after": 7}, (7.0, 7.0)),
-    ("rate_limited", 1, {"retry_after": 0.0}, (0.25, 0.5)),
-    ("rate_limited", 1, {"retry_after": 3600.0}, None),
-    ("timeout", 3, {}, None),
-    ("auth", 1, {}, None),
-    ("bad_request", 1, {}, None),
-    ("context_overflow", 1, {}, None),
-]
-
-
-@pytest.mark.parametrize(("kind", "tries", "response", "between"), WAITS)
+@each_case
 def test_waiting_before_a_retry(
-    kind: str, tries: int, response: dict[str, object], between: tuple[float, float] | None
+    kind: str, tries: int, response: dict[str, object], between: list[float] | None
 ) -> None:
     lane = Lane.of(MODEL, 10)
     wait = lane.wait_before_retry(

@@ -12,6 +12,7 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.replay_server import Answer, Asked, event_answer, json_answer
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadPlan, NoStrictForm
 from toolparse_lab.experiments.arms import FACTORS, Arm, arm_of, arms_of
 from toolparse_lab.runner.store.recording import export_recording
@@ -235,14 +236,7 @@ def test_a_run_with_the_native_arm(tmp_path: Path, stream: bool) -> None:
         assert [t.outcome for t in replayed.trials()] == [t.outcome for t in run.trials()]
 
 
-@pytest.mark.parametrize(
-    ("choice", "sent"),
-    [
-        ("required", "required"),
-        ("none", "none"),
-        ({"name": "get_weather"}, {"type": "function", "function": {"name": "get_weather"}}),
-    ],
-)
+@each_case
 def test_a_tool_choice_is_the_provider_s(tmp_path: Path, choice: Any, sent: Any) -> None:
     with MockOpenAI() as mock, tp.Lab(tmp_path / "a.db") as lab:
         run = lab.run(

@@ -12,6 +12,7 @@ from openai.types.chat import ChatCompletionChunk
 from tests import replay_server
 from tests.mock_openai import MockOpenAI
 from tests.replay_server import ReplayServer
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.runner.answer import Answer
 from toolparse_lab.runner.complete import complete
@@ -89,14 +90,7 @@ def test_it_is_taken_from_the_lines_of_a_stream_too(server: OneAnswer, indent: i
     assert (answer.status, answer.raw, answer.completion_tokens) == ("ok", "hello", 2)
 
 
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
-        ({"error": {"message": "planted words"}}, "application/json"),
-        ("<html>planted words</html>", "text/html"),
-        ("planted words", "text/plain"),
-    ],
-)
+@each_case
 def test_the_servers_words_are_kept_where_no_stream_comes(
     server: OneAnswer, body: Any, kind: str
 ) -> None:

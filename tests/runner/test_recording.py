@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, MissingRecording, UnreadableInput
 from toolparse_lab.runner.exchange.types import Chunk, Completion, Model, PlanItem, Request
 from toolparse_lab.runner.pool import run_requests
@@ -89,15 +90,7 @@ def test_imported_completions_can_belong_to_a_run(store: Store, tmp_path: Path) 
     assert [c.raw for _, c in store.completions(run_id)] == ["x", "x"]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('{"key": "a"}\nnot json\n', "line 2: not JSON"),
-        ('{"key": "a"}\n[1]\n', "line 2: not a recorded"),
-        ('{"key": "a", "unknown": 1}\n', "line 1: not a recorded"),
-        ('{"format": "toolparse-recording", "version": 99}\n', "newer version"),
-    ],
-)
+@each_case
 def test_a_file_that_is_no_recording_is_named_with_its_line(
     store: Store, tmp_path: Path, text: str, said: str
 ) -> None:

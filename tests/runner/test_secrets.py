@@ -23,6 +23,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadSettings, ProviderError
 from toolparse_lab.runner.exchange.redaction import (
     SecretText,
@@ -368,25 +369,7 @@ def test_a_secret_is_removed_in_every_form(form: str, secret: str) -> None:
         assert "behind" in str(clean)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Cookie: session=planted0123456789; lang=en",
-        'Set-Cookie: "planted0123456789"',
-        "AWS_SECRET_ACCESS_KEY=planted0123456789",
-        '"secret_access_key": "planted0123456789"',
-        "aws_session_token: planted0123456789",
-        "GET /v1?key=planted0123456789&x=1",
-        "https://h/p?alt=sse&sig=planted0123456789",
-        "AccountName=me;AccountKey=planted0123456789",
-        "-----BEGIN RSA PRIVATE KEY-----\nplanted0123456789\n-----END RSA PRIVATE KEY-----",
-        r'"-----BEGIN PRIVATE KEY-----\nplanted0123456789\n-----END PRIVATE KEY-----\n"',
-        "xoxb-planted0123456789",
-        "github_pat_planted0123456789",
-        "Authorization: AWS4-HMAC-SHA256 Credential=x, Signature=planted0123456789",
-        r"{\"api_key\": \"planted0123456789\"}",
-    ],
-)
+@each_case
 def test_the_shape_of_a_credential_is_enough_for_a_message(text: str) -> None:
     assert "planted0123456789" not in redact(text)
 

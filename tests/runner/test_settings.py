@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadSettings
 from toolparse_lab.experiments.plan_file import read_plan_file
 from toolparse_lab.runner.settings import SETTINGS, Settings, load_settings
@@ -46,28 +47,7 @@ def test_defaults_hold_where_nothing_is_said(tmp_path: Path) -> None:
     assert settings.models == {}
 
 
-@pytest.mark.parametrize(
-    ("file", "environ", "flags", "holds", "origin"),
-    [
-        ("", {}, {}, "safe", "default"),
-        ('policy = "none"', {}, {}, "none", "toolparse.toml:1"),
-        (
-            'policy = "none"',
-            {"TOOLPARSE_POLICY": "lossy"},
-            {},
-            "lossy",
-            "environment variable TOOLPARSE_POLICY",
-        ),
-        ('policy = "none"', {"TOOLPARSE_POLICY": ""}, {"policy": None}, "none", "toolparse.toml:1"),
-        (
-            'policy = "none"',
-            {"TOOLPARSE_POLICY": "lossy"},
-            {"policy": "middleware"},
-            "middleware",
-            "--policy",
-        ),
-    ],
-)
+@each_case
 def test_a_flag_goes_before_the_environment_and_that_before_the_file(
     tmp_path: Path,
     file: str,
@@ -157,43 +137,7 @@ def test_a_missing_variable_stands_only_in_the_way_of_its_model(tmp_path: Path) 
 SECRET = "sk-planted0123456789abcdef"
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (
-            f'[models.a]\nname = "openai/x"\napi_key = "{SECRET}"',
-            "toolparse.toml:3: a key does not stand in a file",
-        ),
-        (
-            f'[models.a]\nname = "openai/x"\napi_key_env = "{SECRET}"',
-            "toolparse.toml:3: api_key_env of 'a' names no",
-        ),
-        (
-            f'[models.a]\nname = "openai/x"\nheaders = {{ x-api-key = "{SECRET}" }}',
-            "a credential does not stand",
-        ),
-        (
-            f'[models.a]\nname = "openai/x"\nheaders = {{ Any = "Bearer {SECRET}" }}',
-            "a credential does not stand",
-        ),
-        (
-            f'[models.a]\nname = "openai/x"\n[models.a.extra_body.deep]\ntoken = "{SECRET}"',
-            "extra_body.deep.token",
-        ),
-        (
-            f'[models.a]\nname = "openai/x"\napi_base = "https://me:{SECRET}@host"',
-            "a credential does not stand",
-        ),
-        (
-            f'[models.a]\nname = "openai/x"\nparams = {{ list = ["{SECRET}"] }}',
-            "a credential does not stand",
-        ),
-        (
-            f'store = "postgresql://me:{SECRET}@host/db"',
-            "toolparse.toml:1: a password does not stand in a file",
-        ),
-    ],
-)
+@each_case
 def test_a_file_holds_no_credential(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(BadSettings) as e:
         load(tmp_path, text)
@@ -201,48 +145,14 @@ def test_a_file_holds_no_credential(tmp_path: Path, text: str, says: str) -> Non
     assert SECRET not in str(e.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("x = 1\n[ =\n", "toolparse.toml:2: this is no TOML"),
-        ('\nprotocol = ["hermes"]', "toolparse.toml:2: there is no setting 'protocol'"),
-        ('\nprotocol = ["hermes"]', "did you mean protocols?"),
-        ("max_cost = -1", "toolparse.toml:1: `max_cost` has a value it cannot have"),
-        ("max_calls = 1.5", "a whole number"),
-        ("max_calls = true", "a whole number"),
-        ('policy = "wild"', "none or safe or middleware"),
-        ("store = 3", "a text"),
-        ("protocols = []", "a list of texts"),
-        ("protocols = [1]", "a list of texts"),
-        ("models = 1", "models are a table"),
-        ("[models]\na = 1", "toolparse.toml:2: the model 'a' has no name"),
-        ("[models.a]\napi_base = 'x'", "toolparse.toml:1: the model 'a' has no name"),
-        (
-            "[models.a]\nname = 'o/x'\napi_bas = 'x'",
-            "toolparse.toml:3: there is no setting of the model 'a' called",
-        ),
-        ("[models.a]\nname = 'o/x'\napi_bas = 'x'", "did you mean api_base?"),
-    ],
-)
+@each_case
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(BadSettings) as e:
         load(tmp_path, text)
     assert says in str(e.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (
-            "[models.a]\nname = 'o/x'\ntimeout = 'long'",
-            "toolparse.toml:1: model 'a': `timeout` is out of range",
-        ),
-        ("[models.a]\nname = 'o/x'\nprice = [1]", "a price is two numbers"),
-        ("[models.a]\nname = 'o/x'\nprice = { input = 1 }", "a price is two numbers"),
-        ("[models.a]\nname = 'o/x'\nparams = 1", "params of the model 'a' is a table"),
-        ("[models.a]\nname = 3", "a model needs a name"),
-    ],
-)
+@each_case
 def test_a_model_that_cannot_be_is_named_when_it_is_used(
     tmp_path: Path, text: str, says: str
 ) -> None:

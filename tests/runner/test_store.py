@@ -18,6 +18,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from tests.postgres_server import empty, postgres_url
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, StoreError, UnreadableInput
 from toolparse_lab.runner.exchange.types import Chunk, Completion, Model, PlanItem, Request
 from toolparse_lab.runner.pool import run_requests
@@ -371,14 +372,7 @@ def test_other_failures_of_the_database_are_store_errors_too(tmp_path: Path) -> 
         Store(tmp_path / "taken.db")
 
 
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("postgresql+nosuchdriver://me:hunter22222@host/x", "toolparse_lab\\[postgres\\]"),
-        ("postgresql://me:hunter22222@127.0.0.1:1/x", "server is up"),
-        ("postgres://me@127.0.0.1:1/x?password=hunter22222", "server is up"),
-    ],
-)
+@each_case
 def test_a_password_in_an_address_is_not_shown(url: str, said: str) -> None:
     pytest.importorskip("psycopg")
     with pytest.raises(StoreError, match=said) as e:

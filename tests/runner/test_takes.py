@@ -18,6 +18,7 @@ import toolparse_lab as tp
 from tests import providers as shapes
 from tests.experiments.test_plan import timer_case
 from tests.providers import Providers, Reply
+from tests.tables import each_case
 from toolparse_lab.runner import routes
 from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.exchange.details import sampling_of
@@ -138,19 +139,7 @@ def test_fourteen_models_get_what_they_take(tmp_path: Path) -> None:
     assert sent["mistral"] == {"max_tokens": 64, "seed": 0, "temperature": 0}
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "clauses"),
-    [
-        ("openai/gpt-5", {"stop": ["x"]}, ["stop", "temperature=0"]),
-        ("openai/o3-mini", {"parallel_tool_calls": False}, ["parallel_tool_calls"]),
-        ("mistral/mistral-large-latest", {"logprobs": True}, ["logprobs"]),
-        ("anthropic/claude-sonnet-4-5", {"decoding": "grammar"}, ["grammar", "seed"]),
-        ("cohere_chat/command-a-03-2025", {"tool_choice": "required"}, ["response_format"]),
-        # 1.80 is older than this model.
-        ("anthropic/claude-opus-4-7", {}, ["seed"] if LOWEST else ["seed", "temperature=0"]),
-        ("perplexity/sonar", {}, ["seed"]),
-    ],
-)
+@each_case
 def test_other_parameters_are_asked_alike(
     name: str, settings: dict[str, Any], clauses: list[str], tmp_path: Path
 ) -> None:
@@ -177,19 +166,7 @@ def test_the_length_is_sent_under_the_name_that_is_taken(tmp_path: Path) -> None
 # -- whose parameters count
 
 
-@pytest.mark.parametrize(
-    ("own", "settings", "sent"),
-    [
-        ({"temperature": 1}, {}, {"temperature": 1, "seed": 0}),
-        ({"temperature": 1}, {"temperature": 0.5}, {"temperature": 1, "seed": 0}),
-        ({"seed": None}, {}, {"temperature": 0}),
-        ({"seed": 7}, {}, {"temperature": 0, "seed": 7}),
-        (None, {"seed": None}, {"temperature": 0}),
-        (None, {"temperature": None}, {"seed": 0}),
-        ({"max_completion_tokens": 5}, {"max_tokens": 9},
-         {"temperature": 0, "seed": 0, "max_completion_tokens": 5}),
-    ],
-)  # fmt: skip
+@each_case
 def test_the_models_own_parameters_go_first_and_none_is_not_sent(
     own: dict[str, Any] | None, settings: dict[str, Any], sent: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -232,21 +209,7 @@ def refusing(message: str, param: str | None = None) -> Reply:
     return lambda _path, body: (400, {"error": error})
 
 
-@pytest.mark.parametrize(
-    ("message", "sent", "refused"),
-    [
-        ("Unsupported value: 'temperature' does not support 0 with this model.", ["temperature"],
-         "temperature"),
-        ("`temperature` is deprecated for this model.", ["seed", "temperature"], "temperature"),
-        ("seed: Extra inputs are not permitted", ["seed"], "seed"),
-        ("Unrecognized request argument supplied: top_k", ["top_k"], "top_k"),
-        ("{'error': {'message': 'no', 'param': 'stop'}}", ["stop", "seed"], "stop"),
-        ("{'error': {'param': 'tools[0].function.name'}}", ["tools", "seed"], None),
-        ("please stop using this model", ["stop"], None),
-        ("the user message is empty", ["user", "n"], None),
-        ("Malformed input request: extraneous key [topK]", ["top_k"], "top_k"),
-    ],
-)  # fmt: skip
+@each_case
 def test_a_refusal_names_its_parameter(message: str, sent: list[str], refused: str | None) -> None:
     assert routes.refused_param(message, sent) == refused
 

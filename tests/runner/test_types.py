@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, UnreadableInput
 from toolparse_lab.runner.exchange.redaction import is_secret_name, redact, redact_named, redact_url
 from toolparse_lab.runner.exchange.types import Chunk, Completion, Model, PlanItem, Request
@@ -103,17 +104,7 @@ def test_a_value_that_is_not_json_is_named() -> None:
         _ = ask(params={"response_format": Model}).key
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"name": ""}, "name"),
-        ({"name": "m", "timeout": 0}, "timeout"),
-        ({"name": "m", "max_connections": 0}, "max_connections"),
-        ({"name": "m", "max_retries": -1}, "max_retries"),
-        ({"name": "m", "price": 3}, "price"),
-        ({"name": "m", "price": (1, -1)}, "price"),
-    ],
-)
+@each_case
 def test_a_model_that_cannot_work_is_refused(values: dict[str, object], said: str) -> None:
     with pytest.raises(BadOptions, match=said):
         Model(**values)  # type: ignore[arg-type]
@@ -171,32 +162,13 @@ def test_a_model_comes_back_from_json_without_its_key() -> None:
         Model.from_dict({"name": "m", "tiemout": 3})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"Authorization: Bearer {SECRET}",
-        f'{{"api_key": "{SECRET}"}}',
-        f"https://user:{SECRET}@host/v1 refused",
-        f"Incorrect API key provided: {SECRET}.",
-        f"password={SECRET}&x=1",
-        f"sk-{SECRET}",
-        f"hf_{SECRET.replace('-', '_')}",
-    ],
-)
+@each_case
 def test_what_looks_like_a_credential_is_removed(text: str) -> None:
     assert "0123456789" not in redact(text)
     assert "[redacted]" in redact(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "max_tokens=100 is too many",
-        "the tokenizer key error",
-        "basic tests passed",
-        "https://host/v1 refused",
-    ],
-)
+@each_case
 def test_ordinary_messages_stay(text: str) -> None:
     assert redact(text) == text
 
@@ -213,23 +185,7 @@ def test_values_of_key_like_environment_variables_are_removed(
     assert os.environ["ACME_API_KEY"] == "orange-juice"
 
 
-@pytest.mark.parametrize(
-    ("name", "secret"),
-    [
-        ("Authorization", True),
-        ("X-API-Key", True),
-        ("api_key", True),
-        ("aws_secret_access_key", True),
-        ("aws_session_token", True),
-        ("client_secret", True),
-        ("max_tokens", False),
-        ("prompt_cache_key", False),
-        ("top_k", False),
-        ("stop_token_ids", False),
-        ("tokenizer", False),
-        ("keywords", False),
-    ],
-)
+@each_case
 def test_names_that_carry_credentials(name: str, secret: bool) -> None:
     assert is_secret_name(name) is secret
     assert (redact_named({"a": [{name: "v"}]}) == {"a": [{name: "v"}]}) is not secret

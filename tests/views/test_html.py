@@ -15,6 +15,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
+from tests.tables import each_case
 from toolparse_lab.core.types import Edit, ParseResult, Segment, Span
 from toolparse_lab.views import render_diff, render_page, render_result, style
 from toolparse_lab.views.cells import MAX_STEPS, steps_cell
@@ -201,17 +202,7 @@ def test_many_changes_stay_a_page_a_notebook_can_show() -> None:
     assert "4,700 more changes are not shown." in "".join(Reader(render_diff(call)).text)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        '<tool_call>{"name": "f", "arguments": {"x": 1, "s": "hello"}}</tool_call>\n',
-        '<tool_call>{"name": "f", "arguments": {"x": "1", "s": "hello"}}</tool_call>\n',
-        "<tool_call>{'name': 'f', 'arguments': {'x': '1', 's': 'hello',}}</tool_call>\n",
-        '<tool_call>{"name": "f", "arguments": {"x": "a", "s": 5, "y": 1}}</tool_call>\n',
-        '<tool_call>{"name": "g", "arguments": {"x": "a"}}</tool_call>\n',
-        "<tool_call></tool_call>\n",
-    ],
-)
+@each_case
 @pytest.mark.parametrize("size", [10_000, 50_000])
 def test_a_page_is_at_most_twenty_times_as_long_as_its_text(call: str, size: int) -> None:
     properties = {"x": {"type": "integer"}, "s": {"type": "string"}}

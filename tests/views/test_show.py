@@ -5,21 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.render_samples import HOSTILE
+from tests.tables import each_case
 from toolparse_lab.views.show import HIDDEN, Shown, name_of, one_line, shorten, visible
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("a\x1bb", "a⟨ESC⟩b"),
-        ("\x00\x7f\x85", "⟨NUL⟩⟨DEL⟩⟨0085⟩"),
-        ("a\r\n\tb", "a⟨CR⟩\n\tb"),
-        ("x\u202ey", "x⟨202E⟩y"),
-        ("\ud83d", "⟨D83D⟩"),
-        ("\U000e0041", "⟨E0041⟩"),
-        ("👩‍👩‍👧 é ü 😀", "👩‍👩‍👧 é ü 😀"),
-    ],
-)
+@each_case
 def test_visible(text: str, shown: str) -> None:
     assert visible(text) == shown
 

@@ -18,6 +18,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.evals.test_oracle import ARMS, score_right_answer
+from tests.tables import each_case
 from toolparse_lab.core.errors import (
     BadCase,
     BadOptions,
@@ -146,22 +147,7 @@ def test_a_folder_and_one_of_its_files(tmp_path: Path, wheel: Path) -> None:
         load_bfcl(source=str(folder / "BFCL_v4_multi_turn_base.json"))
 
 
-CALLS: list[tuple[dict[str, Any], bool]] = [
-    ({"name": "Anne", "berth": [3, "b"], "crew": {"cook": "Ida"}}, True),
-    ({"name": "Anne of Wismar", "mass": 2.5, "berth": [3, "b"], "crew": {}}, True),
-    (
-        {"name": "Anne", "mass": 1.5, "berth": [3, "b"], "crew": {"cook": "Ida"}},
-        True,
-    ),  # the default, written out
-    ({"name": "anne", "berth": [3, "b"], "crew": {"cook": "Ida"}}, False),
-    ({"name": "Anne", "mass": 2, "berth": [3, "b"], "crew": {"cook": "Ida"}}, False),
-    ({"name": "Anne", "berth": ["b", 3], "crew": {"cook": "Ida"}}, False),
-    ({"name": "Anne", "crew": {"cook": "Ida"}}, False),
-    ({"name": "Anne", "berth": [3, "b"], "crew": {"cook": "Ida"}, "flag": "SE"}, False),
-]
-
-
-@pytest.mark.parametrize(("arguments", "right"), CALLS)
+@each_case
 def test_what_is_right(arguments: dict[str, Any], right: bool, wheel: Path) -> None:
     case = load_bfcl("multiple", source=wheel)["multiple_0"]
     assert case.target is not None

@@ -19,6 +19,7 @@ from tests.extensions.bench.leaderboard_forms import (
 )
 from tests.growth import grows_linearly
 from tests.laws import check_all
+from tests.tables import each_case
 
 
 def runs_of(result: tp.ParseResult) -> list[tuple[str, Any]]:
@@ -66,20 +67,7 @@ def test_a_prompt_shows_the_form(id: str) -> None:
     assert opener in protocol.format_tools(TOOLS)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        '<functions><function name="log_note">',
-        '<functions><function name="log_note"><![CDATA[',
-        '<function name="log_note"><params>',
-        '<param name="text" value="',
-        "<TOOLCALL>[",
-        "<tool_call>```python\n",
-        "`log_note(",
-        "```json log_note(",
-        "ping() I ",
-    ],
-)
+@each_case
 @pytest.mark.parametrize(
     "before", ["", '"[log_note(text=', '<functions><function name="log_note">']
 )

@@ -6,27 +6,16 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from lxml import etree
 
 from benchmarks.public_record import BARS, CAUSES, chart_of, count, results_of, rows_of
 from tests.extensions.bench.test_bfcl import write_wheel
+from tests.tables import each_case
 
 TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
-TEXTS = [
-    ("[f(a=1)]", None),
-    ("```python\n[f(a=1)]\n```", "fence"),
-    ("[f(a=1)]<|im_end|>", None),  # it ends the turn, and is no text
-    ('<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>', "another format"),
-    ("<|im_start|>assistant\n[f(a=1)]", "special token"),
-    ("Sure: [f(a=1)] That is it.", "prose"),
-    ('f\n{"a": 1}', "another format"),
-    ('[f(a="1")]', "coercion"),
-    ("[f(a=2)]", ""),
-]
 
 
-@pytest.mark.parametrize(("text", "cause"), TEXTS)
+@each_case
 def test_causes(text: str, cause: str | None, tmp_path: Path) -> None:
     row = {
         "id": "x", "model": "m", "raw_text": text, "tools": [TOOL],

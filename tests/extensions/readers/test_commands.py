@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.extensions.readers import reader, stream_diff
 
@@ -65,15 +66,7 @@ def test_a_command_gives_what_its_function_gives(lab: tp.Lab, run: Any, tmp_path
     assert set(frame["parse_version"]) == {"2"}
 
 
-@pytest.mark.parametrize(
-    ("script", "message"),
-    [
-        ("import time; time.sleep(60)", "no answer within"),
-        ("import sys; sys.exit('broken pipe organ')", "broken pipe organ"),
-        ("print('no json')", "JSONDecodeError"),
-        ("print('7')", "no list of calls"),
-    ],
-)
+@each_case
 def test_what_goes_wrong_with_a_command_is_that_answer_s(
     script: str, message: str, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.outside_tree import NEW, OLD
+from tests.tables import each_case
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, SetupError, UnknownName
 from toolparse_lab.extensions.readers import packages, reader
@@ -167,18 +168,7 @@ def test_an_index_in_a_folder(index: str, tmp_path: Path, monkeypatch: pytest.Mo
         packages.add_reader("vllm==9")
 
 
-@pytest.mark.parametrize(
-    ("spec", "code"),
-    [
-        ("vllm==3.0", "damaged-download"),
-        ("vllm==4.0", "no-such-version"),
-        ("vllm==5.0", "reader-not-started"),
-        ("vllm==6.0", "damaged-download"),
-        ("vllm==7.0", "no-such-version"),
-        ("vllm==1.0.1", "no-such-version"),
-        ("sglang==0.5.23", "no-such-package"),
-    ],
-)
+@each_case
 def test_what_cannot_be_added(index: str, spec: str, code: str) -> None:
     with pytest.raises(SetupError) as error:
         packages.add_reader(spec)

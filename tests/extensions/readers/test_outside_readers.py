@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.outside_tree import NEW, OLD, add_by_hand
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, SetupError, ToolparseError, UnknownName
 from toolparse_lab.entry.foreign.protocol import ForeignProtocol
 from toolparse_lab.extensions.readers import process, reader, released, stream_diff
@@ -97,16 +98,7 @@ def test_the_server_ends_a_stream(cache: Path) -> None:
     assert calls_of(one.stream([RAW, " "], TOOLS)) == [("f", {"a": 1})]
 
 
-@pytest.mark.parametrize(
-    ("word", "why"),
-    [
-        ("CRASH", "status 3: out of luck"),
-        ("SLEEP", "no answer within 0.5 s"),
-        ("MEMORY", "MemoryError"),
-        ("RAISE", "ValueError: no such luck"),
-        ("CONNECT", "PermissionError"),
-    ],
-)
+@each_case
 def test_what_goes_wrong_is_one_outcome(cache: Path, word: str, why: str, tmp_path: Path) -> None:
     one = read_by(NEW_NAME, timeout=0.5)
     assert why in failure(one.parse(word, TOOLS))
@@ -191,17 +183,7 @@ def test_a_program_that_speaks_the_lines(tmp_path: Path) -> None:
     assert calls_of(one.stream(["f ", "x"], TOOLS)) == []
 
 
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ("print('no json')", "no JSON"),
-        ("print('7')", "no object"),
-        ("print('{\"id\": 99}')", "an answer to 99"),
-        ("print(input()[:8] + ' 1}')", "the reader gave no answer"),
-        ("raise SystemExit('goodbye')", "status 1: goodbye"),
-        ("import time; input(); time.sleep(60)", "no answer within"),
-    ],
-)
+@each_case
 def test_a_program_that_does_not(script: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "START_SECONDS", 1.0)
     if "input()[:8]" in script:

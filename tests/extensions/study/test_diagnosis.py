@@ -14,6 +14,7 @@ import pytest
 import toolparse_lab as tp
 from tests.extensions.study.faulty_server import FaultyServer, failing_trial, planted
 from tests.replay_server import Answer, Asked, ReplayServer, event_answer, json_answer
+from tests.tables import each_case
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.scoring.trial import Trial
@@ -185,21 +186,7 @@ def test_a_longer_case_asks_the_same() -> None:
     assert asked[1] == messages[1]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        # An error that stays where no call is written is the template's, one that goes is not.
-        "template-raises_items",
-        "server-error_500_index",
-        # One request is written in two lengths.
-        "template-user_cut",
-        "template-no_generation_prompt",
-        # No model writes a call without a name into a field of its own.
-        "server-stream_head_lost",
-        # What the request said beside the parameters that the lab knows.
-        "client-choice_none",
-    ],
-)
+@each_case
 def test_planted_faults_that_take_a_probe_of_their_own(lab: tp.Lab, name: str) -> None:
     fault = next(fault for fault in planted() if fault.id == name)
     with FaultyServer(fault) as server:

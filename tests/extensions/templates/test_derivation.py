@@ -15,6 +15,7 @@ import pytest
 import toolparse_lab as tp
 from tests.chat_templates import FAMILIES, OWN_THOUGHTS, PLAIN, SHARED, template
 from tests.laws import EXHAUSTIVE
+from tests.tables import each_case
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
 from toolparse_lab.extensions.templates import model_prompt, protocol_from_chat_template
@@ -206,17 +207,7 @@ def test_what_cannot_be_derived_is_refused_with_its_probe(monkeypatch: pytest.Mo
     assert refusal.value.text.count("<call>") >= 1
 
 
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "{{ 'a' * 10 ** 11 }}",
-        "{{ 'a' | center(10 ** 11) }}",
-        "{{ ''.__class__.__mro__ }}",
-        "{{ cycler.__init__.__globals__.os.environ }}",
-        "{% include '/etc/passwd' %}",
-        "{% for i in range(99999) %}aaaaaaaaaaaaaaaaaaaa{% endfor %}",
-    ],
-)
+@each_case
 def test_a_hostile_template_renders_an_error(hostile: str) -> None:
     (rendering,) = ChatTemplate.of(hostile).render([{}])
     assert rendering.text == ""
@@ -277,15 +268,7 @@ def test_the_command_shows_a_derivation(tmp_path: Path, capsys: pytest.CaptureFi
     assert "writes no calls" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("shipped", "written"),
-    [
-        ("glm45_newline", "<tool_call>{name}\n{pairs}</tool_call>"),
-        ("glm47_compact", "<tool_call>{name}{pairs}</tool_call>"),
-        ("mistral_v11", "[TOOL_CALLS]{name}{json}"),
-        ("mistral_v13_args", "[TOOL_CALLS]{name}[ARGS]{json}"),
-    ],
-)
+@each_case
 def test_of_shipped_formats_that_read_alike_the_one_that_is_written_is_named(
     shipped: str, written: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.chat_templates import FAMILIES
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
 from toolparse_lab.extensions.templates import (
     protocol_from_chat_template,
@@ -17,13 +18,12 @@ from toolparse_lab.extensions.templates import (
     response_template_of,
     structural_tag_of,
 )
-from toolparse_lab.extensions.templates.derivation.answers import HELD, tools_of
+from toolparse_lab.extensions.templates.derivation.answers import HELD
 from toolparse_lab.extensions.templates.derivation.response_template import (
     UnsampledPattern,
     sample_of,
 )
 
-TOOLS = tools_of(HELD)
 TOOL = {
     "name": "find",
     "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]},
@@ -130,25 +130,7 @@ def test_templates_come_from_the_files_of_a_model(tmp_path: Path) -> None:
             protocol_from_response_template(wrong)
 
 
-@pytest.mark.parametrize(
-    "calls",
-    [
-        {"open": "<c>", "close": "</c>", "content": "kv-lines"},
-        {"open_pattern": "(", "content": "json"},
-        {"open": "<c>", "content": "json", "transform": {"function": {"name": "{name}"}}},
-        {"open": "<c>", "content": "xml-inline", "content_args": {"tag_pattern": "x"}},
-        {"open": ["<c>", "<d>"], "close": "</c>", "content": "json", "transform": PATHS},
-        {"open": 3, "content": "json", "transform": PATHS},
-        {"open": "", "content": "json", "transform": PATHS},
-        # Calls without a name would be read by every protocol.
-        {
-            "open": "<c>",
-            "close": "</c>",
-            "content": "xml-inline",
-            "content_args": {"tag_pattern": "<(?P<key>a)>(?P<value>b)</a>"},
-        },
-    ],
-)
+@each_case
 def test_a_response_template_of_no_family_is_refused(calls: dict[str, Any]) -> None:
     with pytest.raises(UnreadableTemplate):
         protocol_from_response_template(spec(calls))

@@ -15,6 +15,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.chat_templates import WITH_TURNS
+from tests.tables import each_case
 from tests.vocabularies import answer_of, vocabulary
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, StoreError
@@ -216,16 +217,7 @@ def test_without_a_target_only_what_can_be_judged_counts() -> None:
     assert judge([RIGHT, "Hello"], tools=[TOOLS] * 2, target=[[], []])[1] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("weights", "columns"),
-    [
-        ({"beauty": 1}, {}),
-        ({"right": "much"}, {}),
-        ({}, {}),
-        (None, {"tools": [TOOLS]}),
-        (None, {"target": ["{", "{"]}),
-    ],
-)
+@each_case
 def test_a_wrong_reward_is_refused(weights: Any, columns: Any) -> None:
     with pytest.raises(BadOptions):
         reward("hermes", weights)(["a", "b"], **columns)
