@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
@@ -21,13 +22,12 @@ _IDS = [fault.id for fault in FAULTS]
 _BROKEN = (OSError, http.client.HTTPException, ValueError, KeyError)
 
 
-def post(url: str, path: str, body: dict[str, Any], timeout: float = 2.0) -> tuple[int, bytes]:
+def post(url: str, path: str, body: dict[str, Any], timeout: float = 60.0) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=timeout)
     try:
         connection.request("POST", f"/v1{path}", json.dumps(body))
         reply = connection.getresponse()
-        raw = reply.read()
-        return reply.status, raw
+        return reply.status, reply.read()
     finally:
         connection.close()
 
@@ -57,7 +57,7 @@ def calls_of_text(text: str) -> list[dict[str, Any]]:
     return [json.loads(block) for block in blocks]
 
 
-def native(url: str, fault: Fault, *, stream: bool, timeout: float = 2.0) -> list[dict[str, Any]]:
+def native(url: str, fault: Fault, *, stream: bool, timeout: float = 60.0) -> list[dict[str, Any]]:
     """The calls of the fault's request. Raises where there is no good answer."""
     body: dict[str, Any] = {"model": "m", "messages": fault.messages, "tools": fault.tools}
     body.update(fault.settings, stream=stream)
@@ -70,13 +70,8 @@ def native(url: str, fault: Fault, *, stream: bool, timeout: float = 2.0) -> lis
     if stream:
         return calls_of_stream(raw)
     message = json.loads(raw)["choices"][0]["message"]
-    return [
-        {
-            "name": call["function"]["name"],
-            "arguments": json.loads(call["function"]["arguments"]),
-        }
-        for call in message.get("tool_calls") or []
-    ]
+    functions = [call["function"] for call in message.get("tool_calls") or []]
+    return [{"name": f["name"], "arguments": json.loads(f["arguments"])} for f in functions]
 
 
 def own_messages(fault: Fault) -> list[dict[str, Any]]:
@@ -138,51 +133,29 @@ def test_with_the_fault_the_target_is_missed(fault: Fault, server: FaultyServer)
     wrong = set_up(server, replace(fault, rate=1.0))
     hangs = fault.kind.startswith("hangs")
     try:
-        calls = native(server.url, wrong, stream=fault.stream, timeout=0.2 if hangs else 2.0)
+        calls = native(server.url, wrong, stream=fault.stream, timeout=0.2 if hangs else 60.0)
     except _BROKEN:
         return
     assert calls != fault.target
 
 
-def test_text_that_is_read_here_meets_no_parser_of_the_server(server: FaultyServer) -> None:
+def test_what_takes_a_fault_away_and_what_does_not(server: FaultyServer) -> None:
     for fault in FAULTS:
+        always = set_up(server, replace(fault, rate=1.0))
         if fault.layer == "server":
-            set_up(server, replace(fault, rate=1.0))
-            assert own_prompt(server.url, fault) == fault.target
-
-
-def test_a_fault_of_the_stream_alone_is_not_in_a_whole_answer(server: FaultyServer) -> None:
-    for fault in FAULTS:
+            assert own_prompt(server.url, always) == fault.target, fault.id
         if fault.kind.startswith("stream_"):
-            set_up(server, replace(fault, rate=1.0))
-            assert native(server.url, fault, stream=False) == fault.target
-
-
-def test_a_sampler_never_goes_wrong_at_temperature_0(server: FaultyServer) -> None:
-    for fault in FAULTS:
-        if fault.layer == "sampler":
-            cold = set_up(server, replace(fault, rate=1.0, temperature=0.0))
-            assert native(server.url, cold, stream=fault.stream) == fault.target
-            assert own_prompt(server.url, cold) == fault.target
-
-
-def test_a_model_goes_wrong_however_it_is_asked(server: FaultyServer) -> None:
-    for fault in FAULTS:
-        if fault.layer == "model":
-            cold = set_up(server, replace(fault, rate=1.0, temperature=0.0))
-            try:
-                calls = own_prompt(server.url, cold)
-            except _BROKEN:
-                continue
-            assert calls != fault.target, fault.id
-
-
-def test_another_request_mends_a_fault_of_the_client(server: FaultyServer) -> None:
-    for fault in FAULTS:
+            assert native(server.url, always, stream=False) == fault.target, fault.id
         if fault.layer == "client":
-            set_up(server, replace(fault, rate=1.0))
-            mended = replace(fault, max_tokens=4096, params={})
-            assert native(server.url, mended, stream=fault.stream) == fault.target, fault.id
+            roomy = replace(always, max_tokens=4096, params={})
+            assert native(server.url, roomy, stream=fault.stream) == fault.target, fault.id
+        cold = replace(always, temperature=0.0)
+        if fault.layer == "sampler":
+            assert native(server.url, cold, stream=fault.stream) == fault.target, fault.id
+            assert own_prompt(server.url, cold) == fault.target, fault.id
+        if fault.layer == "model":
+            with contextlib.suppress(*_BROKEN):
+                assert own_prompt(server.url, cold) != fault.target, fault.id
 
 
 def test_too_few_tokens_are_said_to_be_too_few(server: FaultyServer) -> None:
