@@ -23,8 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from playwright.sync_api import sync_playwright
 
 import toolparse_lab as tp
-from toolparse_lab.notebook.bench.setup import setups_of
-from toolparse_lab.notebook.bench.view import view_of
+from toolparse_lab.notebook.bench.view import setups_of, view_of
 from toolparse_lab.views import render_result
 
 TOOL = {

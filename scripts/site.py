@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from scripts.commands import options_page  # noqa: E402 - it is found through the line above
 from toolparse_lab.arguments.schema.validate import load_jsonschema  # noqa: E402 - as above
-from toolparse_lab.core.collector import paused_collector  # noqa: E402 - as above
+from toolparse_lab.runner.litellm_door import paused_collector  # noqa: E402 - as above
 
 PAGES = ROOT / "build" / "pages"
 SITE = ROOT / "build" / "site"

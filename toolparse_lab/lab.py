@@ -23,7 +23,7 @@ from .experiments.arms import own_protocols
 from .experiments.cached_parses import Workers
 from .experiments.endpoint_check import check_cells
 from .experiments.ingest.build import ingest
-from .experiments.ingest.settings import Settings
+from .experiments.ingest.columns import Settings
 from .experiments.models import ModelLike, ModelsLike, model_map
 from .experiments.plan import (
     Plan,
@@ -42,7 +42,7 @@ from .middleware.flow import Runnable, asked_of, read_answer, recorded_tokens
 from .middleware.flow.factors import PlanSettings, QuestionSettings, TaskSettings
 from .middleware.plans.request import PlanAnswer, plan_messages, read_plan_answer
 from .runner.exchange.types import Model
-from .runner.limits import RunLimits
+from .runner.ledger import RunLimits
 from .runner.loop import run_sync
 from .runner.progress import Show
 from .runner.store.recording import replay

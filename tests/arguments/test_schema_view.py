@@ -10,8 +10,7 @@ import pytest
 from tests.tables import each_case
 from toolparse_lab.arguments.schema.conforms import conforms
 from toolparse_lab.arguments.schema.kinds import is_type
-from toolparse_lab.arguments.schema.references import unwrap_json_schema
-from toolparse_lab.arguments.schema.view import view_of
+from toolparse_lab.arguments.schema.view import unwrap_json_schema, view_of
 from toolparse_lab.core.values import Num
 
 

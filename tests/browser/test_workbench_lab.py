@@ -15,7 +15,7 @@ pytest.importorskip("anywidget", reason="the workbench needs the jupyter extra")
 
 import toolparse_lab as tp
 from tests.notebook.test_widgets_bench import AMBIGUOUS, PLOT, TEXT, TOOL
-from toolparse_lab.notebook.bench.setup import CHOICES
+from toolparse_lab.notebook.bench.view import CHOICES
 
 from .test_parse_view_lab import cell
 

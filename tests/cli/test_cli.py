@@ -184,7 +184,7 @@ def test_a_defect_is_no_failed_gate(
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr("toolparse_lab.cli.verbs.answers.render_ansi", broken)
+    monkeypatch.setattr("toolparse_lab.cli.verbs.texts.render_ansi", broken)
     assert main(["parse", answer]) == 3
     err = capsys.readouterr().err
     assert "RuntimeError: planted" in err

@@ -8,11 +8,10 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.cli.demo import run_demo
-from toolparse_lab.cli.options import Option, options_of
-from toolparse_lab.cli.signature import parameters
+from toolparse_lab.cli.options import Option, options_of, parameters
 from toolparse_lab.evals.reports.figures.comparison import ArmComparison
 from toolparse_lab.experiments.run import Run
-from toolparse_lab.runner.limits import RunLimits
+from toolparse_lab.runner.ledger import RunLimits
 
 
 @pytest.mark.parametrize(

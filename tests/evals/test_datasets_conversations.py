@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator
 import toolparse_lab as tp
 from tests.laws import check_all
 from toolparse_lab.cli.demo import conversation_plan
-from toolparse_lab.evals.cases.case import Case
-from toolparse_lab.evals.cases.final_text import matches_answer
+from toolparse_lab.evals.cases.case import Case, matches_answer
 from toolparse_lab.evals.cases.loading import load_cases
 from toolparse_lab.evals.scoring.score import score_answer, score_completion
 from toolparse_lab.experiments.arms import arm_of

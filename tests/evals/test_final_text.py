@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.tables import each_case
-from toolparse_lab.evals.cases.final_text import check_answer, matches_answer
+from toolparse_lab.evals.cases.case import check_answer, matches_answer
 
 
 @each_case

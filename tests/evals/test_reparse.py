@@ -29,10 +29,9 @@ from toolparse_lab.core.errors import (
 from toolparse_lab.core.types import Policy
 from toolparse_lab.evals import engines as pools
 from toolparse_lab.evals import reparse as engines
-from toolparse_lab.evals.frames.answers import Answers
 from toolparse_lab.evals.frames.parsing import NEEDED, parse_frame
 from toolparse_lab.evals.frames.recorded import join_frames, read_frame, trials_frame, write_frame
-from toolparse_lab.evals.reparse import ENGINES, reparse
+from toolparse_lab.evals.reparse import ENGINES, Answers, reparse
 from toolparse_lab.formats.base import Protocol
 
 pytestmark = pytest.mark.slow

@@ -33,8 +33,7 @@ from toolparse_lab.core.values import pointer_set, read_strict, write_canonical
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.fabrication import find_fabrication
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES, SUCCESSES
-from toolparse_lab.evals.scoring.own_results import find_own_result
-from toolparse_lab.evals.scoring.score import Score, score_completion, score_text
+from toolparse_lab.evals.scoring.score import Score, find_own_result, score_completion, score_text
 from toolparse_lab.parser.recognition.attempts import find_attempt
 from toolparse_lab.runner.exchange.types import Completion
 

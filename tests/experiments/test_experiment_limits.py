@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.runner.limits import check_limits
+from toolparse_lab.runner.ledger import check_limits
 
 CASES = [{"id": "a", "input": "hi", "tools": [{"name": "f"}], "target": []}]
 

@@ -18,8 +18,8 @@ import toolparse_lab as tp
 from toolparse_lab.core.errors import BadCase, BadOptions, IncompleteError, UnreadableInput
 from toolparse_lab.evals.cases.row_files import RowSource
 from toolparse_lab.experiments.ingest import build, pieces
+from toolparse_lab.experiments.ingest.columns import Settings
 from toolparse_lab.experiments.ingest.pieces import PieceReader, Setup
-from toolparse_lab.experiments.ingest.settings import Settings
 from toolparse_lab.runner.store.rows import COMPLETION_ROW, unpack_json
 
 TOOL = {"name": "add", "parameters": {"properties": {"n": {"type": "integer"}}}}

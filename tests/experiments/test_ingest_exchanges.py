@@ -10,7 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.cli import main
-from toolparse_lab.runner.exchange.passed import Passed
+from toolparse_lab.runner.exchange.types import Passed
 from toolparse_lab.runner.store.store import Store
 
 TOOL = {"type": "function", "function": {"name": "find_berth", "parameters": {

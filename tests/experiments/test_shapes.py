@@ -18,8 +18,8 @@ import toolparse_lab as tp
 from tests.tables import each_case
 from toolparse_lab.core.errors import BadCase, ToolparseError, UnknownName
 from toolparse_lab.evals.cases.row_files import RowSource
+from toolparse_lab.experiments.ingest.columns import Settings
 from toolparse_lab.experiments.ingest.rows import RowReader
-from toolparse_lab.experiments.ingest.settings import Settings
 from toolparse_lab.experiments.ingest.shapes import Log, ShapeReader, shapes
 from toolparse_lab.experiments.run import Run
 

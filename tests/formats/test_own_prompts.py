@@ -11,7 +11,7 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.core.errors import BadOptions, BadPlan
-from toolparse_lab.formats.prompt.own_prompt import OwnPrompt
+from toolparse_lab.formats.prompt.wording import OwnPrompt
 from toolparse_lab.middleware.flow.factors import Wording
 
 TOOL = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.bridge import NOW, TOOLS, joined, litellm
-from toolparse_lab.integrations.litellm_bridge.chunks import ChunkReader
+from toolparse_lab.integrations.litellm_bridge.stream import ChunkReader
 from toolparse_lab.middleware import create_tool_middleware
 
 

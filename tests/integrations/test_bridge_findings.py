@@ -12,8 +12,8 @@ import toolparse_lab as tp
 from tests.bridge import OSLO, TOOLS, WAYS, ask, calls_of, checked, checked_chunks, joined, litellm
 from tests.mock_openai import MockOpenAI
 from tests.tables import each_case
-from toolparse_lab.integrations.litellm_bridge.chunks import ChunkReader
 from toolparse_lab.integrations.litellm_bridge.response import Asked
+from toolparse_lab.integrations.litellm_bridge.stream import ChunkReader
 
 CUT = OSLO[:-28]
 GHOST = OSLO.replace("get_weather", "ghost")

@@ -18,8 +18,7 @@ from tests.recorded import recorded_run
 from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.notebook.bench import Workbench
-from toolparse_lab.notebook.bench.setup import Setup, setups_of
-from toolparse_lab.notebook.bench.view import MOST_STEPS, timeline_of
+from toolparse_lab.notebook.bench.view import MOST_STEPS, Setup, setups_of, timeline_of
 
 TOOL = {
     "name": "set_timer",

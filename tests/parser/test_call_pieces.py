@@ -15,7 +15,7 @@ import toolparse_lab as tp
 from tests.bridge import litellm
 from tests.tables import each_case
 from toolparse_lab.core.types.call_pieces import CallPieces
-from toolparse_lab.integrations.litellm_bridge.chunks import ChunkReader
+from toolparse_lab.integrations.litellm_bridge.stream import ChunkReader
 from toolparse_lab.middleware import create_tool_middleware
 from toolparse_lab.runner.answer import Answer
 

@@ -25,6 +25,7 @@ import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.tables import each_case
 from toolparse_lab.core.errors import BadSettings, ProviderError
+from toolparse_lab.runner.complete import guard_logs
 from toolparse_lab.runner.exchange.redaction import (
     SecretText,
     redact,
@@ -34,7 +35,6 @@ from toolparse_lab.runner.exchange.redaction import (
     secrets_in,
 )
 from toolparse_lab.runner.exchange.types import Request
-from toolparse_lab.runner.log_guard import guard_logs
 from toolparse_lab.runner.settings import load_settings
 from toolparse_lab.runner.store.recording import export_recording
 

@@ -15,17 +15,95 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from ..core.errors import BadOptions, MissingExtra, StoreError, UsageError
 from ..runner.settings import SETTINGS, Settings, load_settings
 from .console import say
-from .signature import Parameter, parameters
 
 if TYPE_CHECKING:
     from ..experiments.run import Run as RecordedRun
     from ..lab import Lab
+
+PACKAGE = Path(__file__).resolve().parents[1]
+_ARGUMENT = re.compile(r"(\w+(?:, \w+)*): (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter. default: None too where there is none. help: the first sentence about it."""
+
+    annotation: str
+    default: Any
+    help: str
+
+
+@cache
+def parameters(path: str) -> Mapping[str, Parameter]:
+    """Return the parameters of a function, or the members of a TypedDict, by name.
+
+    path: such as "lab.Lab.ingest", below the package. Raises LookupError if it is not there.
+    """
+    node = _definition(path)
+    helps = _helps(ast.get_docstring(node) or "")
+    rows: list[tuple[str, ast.expr | None, ast.expr | None]]
+    if isinstance(node, ast.ClassDef):
+        fields = [row for row in node.body if isinstance(row, ast.AnnAssign)]
+        rows = [(ast.unparse(row.target), row.annotation, row.value) for row in fields]
+    else:
+        args = node.args
+        plain = [*args.posonlyargs, *args.args]
+        defaults = [*[None] * (len(plain) - len(args.defaults)), *args.defaults]
+        rows = [
+            (arg.arg, arg.annotation, default)
+            for arg, default in zip(
+                [*plain, *args.kwonlyargs], [*defaults, *args.kw_defaults], strict=True
+            )
+        ]
+    return {
+        name: Parameter(
+            "" if annotation is None else ast.unparse(annotation),
+            default.value if isinstance(default, ast.Constant) else None,
+            helps.get(name, ""),
+        )
+        for name, annotation, default in rows
+    }
+
+
+def _definition(path: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef:
+    # The last of a name: the ones before it are its overloads.
+    names = path.split(".")
+    place = PACKAGE
+    while names and (place / names[0]).is_dir():
+        place /= names.pop(0)
+    found: Any = _module(place / f"{names.pop(0)}.py")
+    for name in names:
+        found = next((node for node in found.body[::-1] if getattr(node, "name", "") == name), None)
+        if found is None:
+            raise LookupError(f"there is no {path}")
+    definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef = found
+    return definition
+
+
+@cache
+def _module(file: Path) -> ast.Module:
+    return ast.parse(file.read_text("utf-8"))
+
+
+def _helps(docstring: str) -> dict[str, str]:
+    # The first sentence about each argument of the section "Args:".
+    _, _, section = docstring.partition("\nArgs:\n")
+    section = section.split("\n\n")[0]
+    helps: dict[str, str] = {}
+    for entry in re.split(r"\n(?=    \S)", f"\n{section}"):
+        found = _ARGUMENT.match(" ".join(entry.split()))
+        if found:
+            sentence = re.split(r"\.(?: |$)", found[2], maxsplit=1)[0]
+            helps |= dict.fromkeys(found[1].split(", "), sentence)
+    return helps
+
 
 # Where a store may be that nobody named; the last is inside the demo's own folder.
 _STORES = ("toolparse.db", ".demo/runs.db", "runs.db")
@@ -239,7 +317,7 @@ KEY_ENV = Option(
     "environment variable with the key that callers must send; needed off loopback",
 )
 LIMIT_OPTIONS = options_of(
-    "runner.limits.RunLimits", "--max-cost USD", "--max-calls", "--deadline SECONDS"
+    "runner.ledger.RunLimits", "--max-cost USD", "--max-calls", "--deadline SECONDS"
 )
 
 

@@ -10,22 +10,199 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, overload
 
-from ..core.errors import BadOptions
+import numpy as np
+import pandas as pd
+
+from ..core.errors import BadOptions, UnreadableInput
 from ..core.types import ParseOptions, Policy
 from ..entry.foreign.protocol import AnyProtocol
 from ..runner.progress import Progress
 from .engines import ENGINES, Engine, check_engine, is_count, results_of, travels
-from .frames.answers import Answers, Task, read_piece, run_answers
-from .frames.files import PartsWriter
-from .frames.parsing import ParseSettings
+from .frames.files import (
+    PartsWriter,
+    RowGroup,
+    column_names,
+    parquet_files_of,
+    read_batches,
+    read_frame,
+    row_groups,
+    write_part,
+)
+from .frames.parsing import IDENTITY, ParseSettings, check_columns, read_again
 from .frames.recorded import join_frames, trials_frame
 
 if TYPE_CHECKING:
     from .frames.recorded import Frame
+
+# How it works. A frame of trials may hold an answer several times, once for each reading, and only
+# the first is to be read again. Which rows those are is known from the columns of identity alone,
+# so one pass over them comes first; the texts are read piece by piece afterwards. An engine in this
+# process is handed the rows, one elsewhere the place of the rows, so that texts do not travel.
+
+
+Keep: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]] | None
+"""True for each of all rows that is the first reading of its answer; None where each is."""
+
+
+_IDENTITY_ROWS = 50_000  # rows of the identity columns in memory at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some answers: a frame, or their place in a file. `keep` is of the rows that are read."""
+
+    frame: pd.DataFrame | None = None
+    group: RowGroup | None = None
+    start: int = 0
+    stop: int = 0
+    keep: Keep = None
+
+    def load(self) -> pd.DataFrame:
+        """Return the rows. Raises UnreadableInput if their file is gone or damaged."""
+        frame = self.frame
+        if frame is None:
+            if self.group is None:
+                raise UnreadableInput("a piece has neither rows nor a place")
+            frame = self.group.read().iloc[self.start : self.stop]
+        return frame if self.keep is None else frame[self.keep]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers that are to be read: a frame, Parquet files, or an iterable of frames with one row
+    per answer, of which `count` is None if only they can say.
+    """
+
+    count: int | None
+    frame: pd.DataFrame | None = None
+    files: tuple[str, ...] = ()
+    batches: Iterable[pd.DataFrame] = ()
+    keep: Keep = None
+
+    @classmethod
+    def of(cls, source: Any) -> Answers:
+        """Return the answers of a trials frame, a Parquet or CSV file, a folder of Parquet files, a
+        list of their paths, or `Answers`. Raises UnreadableInput that names the missing part.
+        """
+        if isinstance(source, Answers):
+            return source
+        is_path = isinstance(source, (str, os.PathLike))
+        if is_path and Path(source).suffix == ".csv":
+            # Of the file, since the frame has every column, whether the file has it or not.
+            frame = read_frame(source, "trials")
+            check_columns(column_names(source), str(source))
+            return cls.of(frame)
+        if isinstance(source, pd.DataFrame):
+            check_columns(source.columns)
+            keep = _first_readings([source[list(IDENTITY)]])
+            count = len(source) if keep is None else int(keep.sum())
+            return cls(count, frame=source, keep=keep)
+
+        found = parquet_files_of(source, also="a run, a run's id, ")
+        files = [str(file) for file in found]
+        for file in files:
+            check_columns(column_names(file), file)
+
+        # Only the columns of identity are read here.
+        keep = _first_readings(read_batches(files, _IDENTITY_ROWS, IDENTITY))
+        rows = sum(group.rows for group in row_groups(files))
+        return cls(rows if keep is None else int(keep.sum()), files=tuple(files), keep=keep)
+
+    def pieces(self, size: int, *, remote: bool = False) -> Iterator[Piece]:
+        """Yield the answers, in order, at most `size` rows at a time; batches in the sizes they
+        have.
+
+        remote: files are read where the piece is loaded, so that no rows travel.
+        """
+        if self.files and remote:
+            for group in row_groups(self.files):
+                for start in range(0, group.rows, size):
+                    stop = min(start + size, group.rows)
+                    # Of these rows alone, which are counted within their group.
+                    keep = self.keep
+                    if keep is not None:
+                        keep = keep[group.start + start : group.start + stop]
+                    yield Piece(group=group, start=start, stop=stop, keep=keep)
+            return
+
+        if self.frame is not None:
+            starts = range(0, len(self.frame), size)
+            frames: Iterable[pd.DataFrame] = (self.frame.iloc[i : i + size] for i in starts)
+        else:
+            frames = read_batches(self.files, size) if self.files else self.batches
+        done = 0
+        for frame in frames:
+            keep = None if self.keep is None else self.keep[done : done + len(frame)]
+            done += len(frame)
+            yield Piece(frame=frame if keep is None else frame[keep])
+
+
+def run_answers(batches: Iterable[pd.DataFrame], count: int | None = None) -> Answers:
+    """Return answers that come in frames of one row each, as `Run.answers` makes them, and are
+    taken as they come. count: how many there are, None if only the batches can say.
+
+    >>> import tempfile
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.evals.reparse import run_answers
+    >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
+    >>> run = lab.ingest([{"raw": "Hi"}], protocol="hermes")
+    >>> run_answers(run.answers(), 1).count
+    1
+    """
+    return Answers(count, batches=batches)
+
+
+def _first_readings(parts: Iterable[pd.DataFrame]) -> Keep:
+    # Exact, at four bytes a value: each column becomes numbers, the same for the same value in
+    # every part, so that the strings of one part alone are in memory.
+    numbers: dict[str, dict[Any, int]] = {name: {} for name in IDENTITY}  # by value
+    columns: dict[str, list[Any]] = {name: [] for name in IDENTITY}
+    for part in parts:
+        for name, known in numbers.items():
+            codes, uniques = pd.factorize(part[name])
+            # The last entry is for -1, which is the code of a missing value.
+            in_order = [*(known.setdefault(v, len(known)) for v in uniques), -1]
+            columns[name].append(np.array(in_order, dtype=np.int32)[codes])
+    if not columns[IDENTITY[0]]:
+        return None  # not one part, and so no rows
+
+    rows = pd.DataFrame({name: np.concatenate(codes) for name, codes in columns.items()})
+    keep: np.ndarray[Any, np.dtype[np.bool_]] = ~rows.duplicated().to_numpy()
+    # A frame with one reading an answer, the usual one, need not be sifted.
+    return None if keep.all() else keep
+
+
+Done: TypeAlias = tuple[int, pd.DataFrame | None]
+"""The number of answers in a task, and its rows, where they were not written already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A piece, the way it is read, and the `PartsWriter.part_path` of its rows, None to have them
+    back.
+    """
+
+    piece: Piece
+    reading: ParseSettings
+    part: str | None = None
+
+
+def read_piece(task: Task) -> Done:
+    """Do the work of every engine on a piece. Raises the errors of loading, of `parse_frame` and of
+    writing.
+    """
+    frame = task.piece.load()
+    rows = read_again(frame, task.reading)
+    if task.part is None:
+        return len(frame), rows
+    write_part(rows, task.part, "trials")
+    return len(frame), None
+
 
 __all__ = ["ENGINES", "reparse", "run_answers"]
 

@@ -17,7 +17,7 @@ from ..evals.engines import is_count
 from ..formats.auto import AUTO
 from ..formats.base import Protocol
 from ..formats.json.openai_json import OPENAI_JSON, OPENAI_STRICT
-from ..formats.prompt.own_prompt import OwnPrompt, is_own_prompt
+from ..formats.prompt.wording import OwnPrompt, is_own_prompt
 from ..formats.registry import is_shipped, protocol_of
 from ..middleware.plans import PLAN
 from ..runner.exchange.summary import LIMITS

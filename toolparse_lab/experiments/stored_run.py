@@ -19,7 +19,7 @@ from ..core.values import write_canonical
 from ..entry.foreign.protocol import AnyProtocol, any_protocol
 from ..evals.cases.collection import PackedCases, Skipped
 from ..formats.auto import AUTO
-from ..formats.prompt.own_prompt import OwnPrompt
+from ..formats.prompt.wording import OwnPrompt
 from ..formats.registry import protocol_of
 from ..formats.spec import from_record
 from ..middleware.flow import Runnable

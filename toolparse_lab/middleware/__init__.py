@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .answer import Answer, fix_tool_call_with_schema
-from .choice_schema import create_dynamic_if_then_else_schema
+from .choice import create_dynamic_if_then_else_schema
 from .content_parts import (
     PartStream,
     create_stream_parser,

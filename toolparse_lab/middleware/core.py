@@ -28,22 +28,23 @@ from .answer import (
     read_content,
 )
 from .attempts import Attempts, BrokenCalls, CallIds, UnknownTools
-from .choice import read_choice, read_tools, with_schemas
-from .choice_schema import (
+from .choice import (
     CHOICE_SCHEMAS,
     ChoiceForm,
     ChoiceSchema,
     add_format,
     forced_prompt,
+    read_choice,
+    read_tools,
     response_format,
+    with_schemas,
 )
 from .content_parts import OnError
 from .correction.feedback import Feedback
 from .debug import debug_level, log_answer, log_out, log_raw
 from .history import Message, Writer, documents_without, rewrite_history, without_delimiters
-from .options import Ways, take_request_options, ways_of
 from .stream import AnswerStream
-from .turn import AnswerReading, Prepared, Turn
+from .turn import AnswerReading, Prepared, Turn, Ways, take_request_options, ways_of
 
 if TYPE_CHECKING:
     from .flow.factors import LitellmArguments

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import logging
 import os
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from ..core.collector import paused_collector
 from ..core.errors import MissingExtra
 from .litellm_faults import ignore_warnings, remember_context_lengths
 from .local.provider import register
 from .streams import close_quietly
+
+
+@contextmanager
+def paused_collector() -> Iterator[None]:
+    """Collect no garbage inside the block, and leave the collector as it was before."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
 
 # How it is imported. Importing litellm takes 2 to 5 seconds, so it happens when a model is first
 # asked, and once, under a lock: threads that ask at the same moment wait for the one that imports.

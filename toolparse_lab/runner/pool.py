@@ -22,8 +22,7 @@ from .exchange.summary import GivenUp, Summary
 from .exchange.types import Completion, Questions, Request, questions_of
 from .failures import error_kind, error_message
 from .lane import Lane, Question
-from .ledger import Claims, Recorder
-from .limits import Complete, RunLimits, check_limits
+from .ledger import Claims, Complete, Recorder, RunLimits, check_limits
 from .progress import Progress, Reporter
 from .routes import check_model, check_prices, estimate_cost
 

@@ -10,11 +10,11 @@ from ..core.errors import BadOptions
 from ..core.types import ParseResult, Problem, ToolCall, Verdict
 from ..core.types.result import explain_readings, explain_sources
 from ..core.values.printable import counted
+from .cells import tokens_line
 from .marks import Mark, Run, marks_of, runs_of, without_middle
 from .rows import Change, Row, changes_of, place, protocol_words, rows_of, sentence_of
 from .show import one_line, shorten, visible
 from .style import MARKS, SEVERITIES, VERDICTS
-from .tokens import tokens_line
 
 AnsiStyle: TypeAlias = Literal["background", "inverse", "underline", "bold"]
 

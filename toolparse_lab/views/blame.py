@@ -12,11 +12,10 @@ from markupsafe import Markup
 from ..core.types import Blame, Span
 from ..core.types.blame import Evidence
 from ..core.types.tokens import Tokens
-from .cells import badge, text_of
+from .cells import badge, share_of, text_of
 from .show import shorten
 from .style import GREEN, ORANGE, SKY, VERMILLION
 from .templating import render
-from .tokens import share_of
 
 _AROUND = 40  # characters of the text on either side of a place
 _COLORS = {"none": GREEN, "cannot_tell": SKY, "model": ORANGE}

@@ -21,6 +21,7 @@ from ..core.types import ParseResult, Problem, ToolCall
 from ..core.types.result import explain_readings, explain_sources
 from ..core.values.printable import counted
 from .cells import (
+    MAX_TOKENS,
     badge,
     call_title,
     change_cells,
@@ -32,6 +33,8 @@ from .cells import (
     steps_cell,
     text_html,
     text_of,
+    tokens_html,
+    tokens_line,
     value_cell,
     verdict_badge,
 )
@@ -49,7 +52,6 @@ from .rows import (
 from .show import shorten
 from .style import BADGE, BLUE, DROPPED, INSERTION, LINE, MARKS, SEVERITIES, style_of
 from .templating import macro, render
-from .tokens import MAX_TOKENS, tokens_html, tokens_line
 
 __all__ = ["MAX_TEXT", "badge", "render_diff", "render_result", "table_of", "text_of"]
 

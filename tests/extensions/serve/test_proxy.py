@@ -28,7 +28,7 @@ from tests.runner.test_secrets import forms, stored
 from tests.waiting import PATIENCE, running, wait_until
 from toolparse_lab.core.errors import BadOptions, SetupError, ToolparseError
 from toolparse_lab.extensions.serve import Proxy, proxy
-from toolparse_lab.runner.exchange.passed import Passed
+from toolparse_lab.runner.exchange.types import Passed
 from toolparse_lab.runner.store.store import Store
 
 ROOT = Path(__file__).parents[3]

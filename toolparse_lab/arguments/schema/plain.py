@@ -18,9 +18,8 @@ from ...core.types import Policy
 from ...core.values import Num, Value, escape_surrogates, escape_token, read_plain, write_canonical
 from .conforms import OverBudget, TooDeep, conforms
 from .kinds import LEAVES, has_own_type_names, is_type
-from .references import node_at, unwrap_json_schema
 from .scalars import TEXT_READERS, Record, holds_bare_null, holds_typed_text
-from .view import View, view_of
+from .view import View, node_at, unwrap_json_schema, view_of
 
 # How it works. The keywords of every node are gone through once a schema, and the answer is cached
 # by its text. What is left for each value is one pass of `conforms` and a comparison a bound. The

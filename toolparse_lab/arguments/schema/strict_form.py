@@ -21,8 +21,7 @@ from ...core.values import (
 )
 from .conforms import Budget, OverBudget, TooDeep, conforms, is_member
 from .kinds import is_type, with_own_type_names
-from .references import node_at, unwrap_json_schema
-from .view import Root, View, view_of
+from .view import Root, View, node_at, unwrap_json_schema, view_of
 
 # How it works. A strict mode decodes by the schema, and takes only a part of JSON Schema: every
 # object is closed, and every property of it is required. One that may be left out is a union with

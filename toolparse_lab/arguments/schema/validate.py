@@ -24,7 +24,7 @@ from .conforms import Budget, OverBudget
 from .kinds import foreign_type_names, is_type, with_own_type_names
 from .plain import fits as fits
 from .plain import plain_members
-from .references import unwrap_json_schema
+from .view import unwrap_json_schema
 
 # How it works. A value first goes the short way (`plain`), which can only say that it is right. The
 # rest is the library's: a validator is built once a schema, and asked for at most fifty errors,

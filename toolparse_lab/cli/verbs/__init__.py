@@ -18,7 +18,7 @@ from functools import cache
 # Job -> verb -> its file and its help, in the order of `toolparse --help`.
 GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "read one answer": {
-        "parse": ("answers", "read the tool calls of one answer"),
+        "parse": ("texts", "read the tool calls of one answer"),
         "test": ("texts", "run recorded answers as tests"),
     },
     "debug recorded answers": {
@@ -48,7 +48,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "recorded",
             "parse recorded answers with other protocols or policies, without a model",
         ),
-        "export": ("frames", "write the trials, calls or events of a run to a file"),
+        "export": ("reports", "write the trials, calls or events of a run to a file"),
     },
     "prepare and check inputs": {
         "init": ("project", "begin a project: settings, a plan and cases to start from"),
@@ -56,7 +56,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "config": ("project", "show the settings in force, and their sources"),
     },
     "try it on the embedded model": {
-        "demo": ("models", "run the main job on the embedded model, which it installs"),
+        "demo": ("project", "run the main job on the embedded model, which it installs"),
     },
 }
 

@@ -79,7 +79,7 @@ CASES = (
 ASKING = (
     STORE,
     *LIMIT_OPTIONS,
-    *options_of("runner.limits.RunLimits", "--fresh"),
+    *options_of("runner.ledger.RunLimits", "--fresh"),
     *options_of("lab.Lab.run", "--despite-check"),
     Option("--quiet", "no plan and no progress"),
     POLICY,

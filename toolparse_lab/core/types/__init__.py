@@ -17,18 +17,6 @@ from .call import (
     Verdict,
     calls_by_segment,
 )
-from .events import (
-    CallDelta,
-    CallEnd,
-    CallStart,
-    Event,
-    Markup,
-    ReasoningDelta,
-    Recovered,
-    Retract,
-    TextDelta,
-    Withdrawn,
-)
 from .options import (
     DEFAULT_OPTIONS,
     JsonSchema,
@@ -39,7 +27,19 @@ from .options import (
     RequestLike,
     TokenizerLike,
 )
-from .result import ParseResult
+from .result import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Markup,
+    ParseResult,
+    ReasoningDelta,
+    Recovered,
+    Retract,
+    TextDelta,
+    Withdrawn,
+)
 from .server import ServerCall, ServerReading
 from .spans import Edit, Origin, Problem, Segment, SegmentKind, Span, Step
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -11,9 +12,59 @@ from typing import Any
 from ...core.errors import BadCase, BadToolSpec
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.values import write_canonical
-from .final_text import check_answer
 from .target import check_target
 from .tool_results import check_results
+
+_SHAPE = 'a text, {"contains": text or texts} or {"equals": text}'
+
+
+def check_answer(answer: Any) -> tuple[str, Any, str] | None:
+    """Return the complaint about a wanted answer of any form: (message, got, expected), or None.
+
+    >>> check_answer({"equals": "yes"}) is None, check_answer({"contains": []})[1]
+    (True, [])
+    """
+    way, parts = _parts_of(answer)
+    if not way:
+        return "an answer is a text to be contained, or one of the ways to match it", answer, _SHAPE
+    for part in parts:
+        is_any = isinstance(part, Mapping) and set(part) == {"$any"}
+        texts = part["$any"] if is_any else [part]
+        is_texts = isinstance(texts, list) and all(isinstance(t, str) and t.strip() for t in texts)
+        if not texts or not is_texts:
+            return f"{way} wants texts that are not empty", part, _SHAPE
+    return None
+
+
+def matches_answer(answer: Any, text: str) -> bool:
+    """Return True if the last text of a conversation is the wanted one. answer: as `check_answer`
+    allows it.
+    """
+    way, parts = _parts_of(answer)
+    plain = _plain(text)
+    for part in parts:
+        wanted = map(_plain, part["$any"] if isinstance(part, Mapping) else [part])
+        if not (plain in wanted if way == "equals" else any(one in plain for one in wanted)):
+            return False
+    return True
+
+
+def _parts_of(answer: Any) -> tuple[str, list[Any]]:
+    # The way, '' for none there is, and the texts or alternatives that have to match.
+    if isinstance(answer, str):
+        return "contains", [answer]
+    if not isinstance(answer, Mapping) or len(answer) != 1:
+        return "", []
+    ((way, inner),) = answer.items()
+    if way not in ("contains", "equals"):
+        return "", []
+    # Only `contains` has several texts, since one text cannot equal two.
+    return way, inner if way == "contains" and isinstance(inner, list) and inner else [inner]
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
 
 KEYS = ("id", "input", "tools", "target", "results", "answer", "metadata")
 # PostgreSQL refuses NUL in texts, and lone surrogates have no UTF-8.

@@ -15,6 +15,7 @@ the meaning of each outcome.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -38,19 +39,49 @@ from ...parser.recognition.attempts import (
     parameter_names,
 )
 from ...parser.recognition.lost_calls import CALL_ENDS
+from ...parser.recognition.shown import masked, shown_ranges
 from ...runner.exchange.types import Completion
-from ..cases.case import Case
-from ..cases.final_text import matches_answer
+from ..cases.case import Case, matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, STRICTNESS, Matchers
 from ..cases.target import is_optional
 from .fabrication import find_fabrication, provider_name
 from .match import Call, Match, agree, beginning_of, match_calls
 from .outcomes import SUCCESSES
-from .own_results import find_own_result
 from .rescues import Rescues, is_recovery, judge_rescues
 
 if TYPE_CHECKING:
     from ...middleware.flow import Conversation
+
+# Marked as results, or as plain lines.
+_RESULTS = re.compile(
+    r"<(?:\|)?(?:tool_?(?:response|result|output)s?|function_?(?:response|result|output)s?)"
+    r"\b[^<>\n]{0,80}>\s*(?=\S)(?!</)"
+    r"|\[TOOL_RESULTS?\]\s*(?=\S)"
+    r"|<\|im_start\|>\s*tool\b|<\|start_header_id\|>\s*(?:ipython|tool)\b|<\|start\|>functions\.",
+    re.IGNORECASE,
+)
+_RESULT_LINES = re.compile(
+    r"^[ \t>*#]*(?:observation|"
+    r"(?:tool|function)[ _-]?(?:response|result|output|returned|returns))[ \t*]*:[ \t]*\S",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def find_own_result(text: str, *, after_call: bool) -> str:
+    """Return the text with which a model began a tool's result itself, or "".
+
+    Plain lines such as "Observation: …" count only where a call was made before (`after_call`),
+    since they may be prose elsewhere.
+
+    >>> find_own_result("Observation: 7 degrees", after_call=True)
+    'Observation: 7'
+    """
+    searched = masked(text, shown_ranges(text))
+    match = _RESULTS.search(searched)
+    if match is None and after_call:
+        match = _RESULT_LINES.search(searched)
+    return match[0].strip() if match else ""
+
 
 # Finish reasons in the words of the providers.
 _CUT_REASONS = frozenset(

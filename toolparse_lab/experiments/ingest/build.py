@@ -40,10 +40,10 @@ from ...runner.store.store import Store
 from ..arms import Arm
 from ..cached_parses import Workers
 from ..plan import Plan
+from .columns import Settings
 from .exchanges import exchanges_of, is_store
 from .pieces import Answer, Numbered, PieceReader, Setup, read_pieces, unpickled
 from .rows import question_id, resolved, tools_digest
-from .settings import Settings
 from .shapes import CONVERSATION, Log, requests_by_id
 from .sources import answers_of
 

@@ -13,13 +13,35 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from ...core.errors import BadCase
+from ...core.errors import BadCase, BadOptions
 from ...core.values import read_strict
 from ...evals.cases.row_files import RowSource
-from ...evals.cases.rows import Renaming, json_value
+from ...evals.cases.rows import Errors, Others, Renaming, json_value
 from ...evals.frames.columns import columns_of
 from ...runner.exchange.redaction import is_secret_name
-from .settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The options of `Lab.ingest`. Raises BadOptions for `max_rows` below 1."""
+
+    tools: Any = None
+    cases: Any = None
+    columns: Mapping[str, str | None] | None = None
+    others: Others = "metadata"
+    model: str | None = None
+    protocol: Any = "auto"
+    errors: Errors = "raise"
+    split: str | None = None
+    max_rows: int | None = None
+    shape: str | None = None
+    requests: Any = None
+
+    def __post_init__(self) -> None:
+        most = self.max_rows
+        if most is not None and (isinstance(most, bool) or most < 1):
+            raise BadOptions("max_rows is the most rows that are read", got=most, expected=">= 1")
+
 
 # Name -> what a column of this name contains, and words of other logs for it: the first that is
 # there in order of trust, where no column has the name.

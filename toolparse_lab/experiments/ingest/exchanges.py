@@ -19,14 +19,12 @@ from ...entry.capture.shapes import Assembly, take_chunk
 from ...evals.cases.case import Case, is_storable
 from ...evals.cases.collection import pack_cases, unpack_cases
 from ...evals.cases.row_files import RowSource
-from ...runner.exchange.passed import Passed
 from ...runner.exchange.redaction import redact, redact_named
-from ...runner.exchange.types import Chunk, Completion
+from ...runner.exchange.types import Chunk, Completion, Passed
 from ...runner.failures import LONGEST_MESSAGE, kind_of_status, reported_kind
 from ...runner.store.store import Store
 from .answers import answer_to_offer, counts_of, facts_of
-from .columns import tool_choice_of
-from .settings import Settings
+from .columns import Settings, tool_choice_of
 
 # How it works. The path says which API was asked, and so which members of the request are the
 # question. The response is read by the same shapes as every other one. Each event of a stream has

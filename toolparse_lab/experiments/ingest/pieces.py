@@ -30,7 +30,6 @@ from ...evals.cases.row_files import JsonLines, RowSource
 from ...evals.engines import available_processes, check_engine, results_of, travels
 from ...formats.auto import AUTO
 from ...formats.registry import is_shipped
-from ...runner.exchange.passed import Passed
 from ...runner.exchange.redaction import (
     forms_of,
     redact,
@@ -39,14 +38,14 @@ from ...runner.exchange.redaction import (
     redact_strings,
     secrets_in,
 )
-from ...runner.exchange.types import Chunk, Completion
+from ...runner.exchange.types import Chunk, Completion, Passed
 from ...runner.store.rows import COMPLETION_ROW, completion_row, pack_json, unpack_json
 from ..arms import prompt_protocol
 from ..cached_parses import Workers
 from .answers import facts_of
+from .columns import Settings
 from .exchanges import ExchangeAnswer, answers_in
 from .rows import Observed, RowReader
-from .settings import Settings
 from .shapes import Log, ShapeReader, with_shapes
 from .sources import at_most
 

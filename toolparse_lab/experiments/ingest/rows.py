@@ -28,8 +28,16 @@ from ...runner.exchange.redaction import redact_named
 from ...runner.exchange.types import EndpointKind
 from ..arms import prompt_protocol
 from .answers import answer_to_offer, captured_of, counts_of, error_of, take_last_message
-from .columns import CREDENTIAL, NAMES, ColumnNames, Place, is_true, json_or_text, tool_choice_of
-from .settings import Settings
+from .columns import (
+    CREDENTIAL,
+    NAMES,
+    ColumnNames,
+    Place,
+    Settings,
+    is_true,
+    json_or_text,
+    tool_choice_of,
+)
 from .shapes import Log, ShapedRow
 from .sources import kind_of
 

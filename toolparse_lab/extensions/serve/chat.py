@@ -20,12 +20,11 @@ from ...integrations.litellm_bridge import acompletion_with
 from ...integrations.litellm_bridge.stream import tapped_stream
 from ...middleware import ToolCallMiddleware, Turn
 from ...runner.answer import Answer
-from ...runner.complete import completion_of
+from ...runner.complete import completion_of, guard_logs
 from ...runner.exchange.redaction import redact_exact, url_secrets
 from ...runner.exchange.types import Completion, Model, Request
 from ...runner.failures import error_kind, error_message, retry_after, status_code
 from ...runner.litellm_faults import hold_logging_worker, ignore_warnings
-from ...runner.log_guard import guard_logs
 from .secrets import secrets_of_request
 from .server import Headers, Refusal, headers_of, json_bytes, json_response
 

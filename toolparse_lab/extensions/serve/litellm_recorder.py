@@ -10,8 +10,8 @@ from typing import Any
 
 from litellm.integrations.custom_logger import CustomLogger
 
-from ...runner.exchange.passed import Passed
 from ...runner.exchange.redaction import redact
+from ...runner.exchange.types import Passed
 from ...runner.failures import error_kind, error_message
 from .secrets import secrets_of_request, without_secrets
 from .writer import Writer, app_name, say

@@ -30,13 +30,13 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from ...core.errors import BadOptions
-from ...runner.exchange.passed import End, Passed
 from ...runner.exchange.redaction import (
     is_http_address,
     redact,
     redact_url,
     url_secrets,
 )
+from ...runner.exchange.types import End, Passed
 from .raw_flags import raw_flags, with_flags
 from .secrets import secrets_of_request, without_secrets
 from .server import LONGEST_LINE, Rules, Server, check_address, json_response

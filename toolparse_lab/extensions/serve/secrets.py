@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any, TypeAlias
 
-from ...runner.exchange.passed import Passed
 from ...runner.exchange.redaction import (
     MIN_SECRET,
     REDACTED,
@@ -21,6 +20,7 @@ from ...runner.exchange.redaction import (
     secrets_in,
     url_secrets,
 )
+from ...runner.exchange.types import Passed
 
 # Members of a request that people and models write. A tool may have a parameter `password`, whose
 # description is no credential.

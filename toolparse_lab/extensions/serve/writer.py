@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from ...core.errors import BadOptions, ToolparseError
-from ...runner.exchange.passed import Passed
 from ...runner.exchange.redaction import redact
+from ...runner.exchange.types import Passed
 from ...runner.store.store import Store
 
 # How it works. Whoever serves an application calls `add`, which takes a lock for a moment and never

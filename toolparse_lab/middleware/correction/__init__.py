@@ -18,10 +18,9 @@ from .call import (
     edits_between,
     merged,
 )
-from .drive import ModelCorrection, arun_call, asking, asking_later, run_call
+from .drive import HttpTool, ModelCorrection, arun_call, asking, asking_later, run_call
 from .failure import DETECTORS, Issue, Refused, ToolFailure, ToolRefused, detect
 from .feedback import PRESETS, Feedback, agent_tool
-from .http import HttpTool
 from .prompt import Corrected, CorrectionContext, read_correction
 
 __all__ = [

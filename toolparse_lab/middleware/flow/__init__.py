@@ -5,7 +5,6 @@ live, sync or async, and from a recording.
 from __future__ import annotations
 
 from ..drive import Flow, adrive, advance, drive
-from .native import NativeTools
 from .reading import answer_reader, asked_of, is_unlifted, read_answer, recorded_tokens
 from .tool_loop import (
     OPEN,
@@ -13,6 +12,7 @@ from .tool_loop import (
     Conversation,
     ConversationTurn,
     Middleware,
+    NativeTools,
     Record,
     Runnable,
     Stop,

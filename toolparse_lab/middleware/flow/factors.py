@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from ...core.toolspec import ToolsLike
-from ...formats.prompt.own_prompt import OwnPrompt
+from ...formats.prompt.wording import OwnPrompt
 
 # A wording's name, a template, a builder, or `{"name": template or builder}`.
 Wording: TypeAlias = OwnPrompt | str | Callable[..., str] | Mapping[str, str | Callable[..., str]]

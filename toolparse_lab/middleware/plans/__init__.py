@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .plan import Input, Step, TaskPlan, read_plan, resolve
+from .plan import Input, PlanRun, Step, StepRun, TaskPlan, arun_plan, read_plan, resolve, run_plan
 from .request import (
     PLAN,
     PlanAnswer,
@@ -11,7 +11,6 @@ from .request import (
     plan_messages,
     read_plan_answer,
 )
-from .run import PlanRun, StepRun, arun_plan, run_plan
 
 __all__ = [
     "PLAN",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .setup import setups_of
-from .view import conversation_of, next_steps, verdict_sentence
+from .view import conversation_of, next_steps, setups_of, verdict_sentence
 from .workbench import Desk, Workbench, bench_module, bench_style, workbench
 
 __all__ = [

@@ -16,8 +16,17 @@ from ...formats.like import ProtocolLike
 from ...views import render_result
 from ...views.show import visible
 from ..page import front, show_html, source, static_id, write_view
-from .setup import Setup, setups_of, snippet_of
-from .view import beside, choices, choices_of, comparison_of, timeline_of, view_of
+from .view import (
+    Setup,
+    beside,
+    choices,
+    choices_of,
+    comparison_of,
+    setups_of,
+    snippet_of,
+    timeline_of,
+    view_of,
+)
 
 
 def bench_module() -> str:

@@ -13,9 +13,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..exchange.passed import Passed
-from .batches import BATCH
+from ..exchange.types import Passed
 from .database import Connected
+from .rows import BATCH
 from .schema import Id
 
 _own = sa.MetaData()

@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from ....core.collector import paused_collector
 from ....core.errors import BadOptions, UnknownProtocol
 from ....core.toolspec import ToolsLike, ToolSpec, tool_specs
 from ....core.types import ParseOptions, ParseResult
@@ -38,6 +37,7 @@ from ....formats.base import Protocol
 from ....formats.json.mix import HERMES
 from ....formats.like import ProtocolLike
 from ....middleware.content_parts import create_stream_parser, parse_generated_text
+from ....runner.litellm_door import paused_collector
 from .check_stream import joined_parts
 
 Verdict = Literal["held", "violated", "not applicable"]
