@@ -288,7 +288,7 @@ def parse_generated_text(
 def create_stream_parser(
     protocol: AnyProtocol, tools: Any = None, options: Any = None
 ) -> PartStream | TheirStream:
-    """Return a parser of chunks, whose `feed(chunk)` and `close()` return stream parts.
+    """Return a parser of chunks. Its `feed(chunk)` and `close()` return stream parts.
 
     Args:
         options: as for `parse_generated_text`. With `input_events=False` the parts

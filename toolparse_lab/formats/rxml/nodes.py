@@ -116,7 +116,7 @@ _SECTIONS: dict[str, Callable[[str], Node | str]] = {
 
 
 def parse_node(xml: str, **options: Unpack[NodeOptions]) -> Node:
-    """Return the first element of `xml` as a node. Raises RXMLParseError, also if there is none.
+    """Return the first element of `xml` as a node, or raise RXMLParseError.
 
     >>> parse_node("text <b>1</b>")["tagName"]
     'b'

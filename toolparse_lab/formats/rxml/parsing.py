@@ -122,7 +122,7 @@ class Options:
 
 
 def parse(xml_inner: str, schema: Any = None, **options: Unpack[ReadOptions]) -> Any:
-    """Return the elements of `xml_inner` as an object, coerced by the policy ``middleware``.
+    """Return the elements of `xml_inner` as an object, coerced by ``middleware``.
 
     Args:
         schema: a JSON Schema (mapping, JSON text or bool). Without one, everything stays a string.
