@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.user_errors import ERRORS
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadCase, ProviderError, ToolparseError
 from toolparse_lab.integrations import litellm_bridge
 
-ROWS = [line.rpartition(" | ")[::2] for line in ERRORS.strip().splitlines()]
 PROPERTIES = {"city": {"type": "string"}, "days": {"type": "integer"}}
 TOOL = {"name": "get_weather", "parameters": {"type": "object", "properties": PROPERTIES}}
 RAW = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
@@ -56,11 +55,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         }
 
 
-def test_there_are_enough() -> None:
-    assert len(ROWS) >= 75
-
-
-@pytest.mark.parametrize(("snippet", "text"), ROWS, ids=[row[0] for row in ROWS])
+@each_case
 def test_an_error_names_value_cause_and_fix(snippet: str, text: str, names: dict[str, Any]) -> None:
     with pytest.raises(ToolparseError) as caught:
         eval(snippet, dict(names))
