@@ -195,7 +195,6 @@ LIKELY: dict[str, list[list[str]]] = {
     "report": [["latest"], ["latest", "--ladder"], ["latest", "--score"]],
     "compare": [[], ["latest", "latest"], ["latest", "hermes", "morph_xml"]],
     "check": [["none"]],
-    "power": [["latest"], ["latest", "--again"], ["latest", "hermes", "morph_xml", "--drop", "0.1"]],
 }  # fmt: skip
 # What installs, downloads or never ends is not run; its options are.
 SKIPPED = ("demo",)
