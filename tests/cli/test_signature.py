@@ -35,7 +35,7 @@ def test_a_signature_is_read_as_python_reads_it(path: str, function: object) -> 
 
 
 def test_members_of_a_type_are_parameters() -> None:
-    assert parameters("runner.limits.RunLimits").keys() == RunLimits.__annotations__.keys()
+    assert parameters("runner.ledger.RunLimits").keys() == RunLimits.__annotations__.keys()
     with pytest.raises(LookupError):
         parameters("lab.Lab.nothing")
 

@@ -15,7 +15,7 @@ The workarounds that take hold of nothing:
 - `complete._result_of`: a call cancelled early leaves a coroutine that no one awaits
 - `routes.opened_address`: a query in the address ends up before the path, and a login is refused
 - `routes._listed_price`: self-hosted models are listed as free of charge
-- `log_guard.guard_logs`: requests are logged whole, keys included, at level DEBUG
+- `complete.guard_logs`: requests are logged whole, keys included, at level DEBUG
 - `streams.chunks_of`: its stream wrapper costs up to 1 ms a chunk and changes finish reasons
 - `provider_shapes.chunks_of_lines`: its readers end early and make up finish reasons
 - `provider_shapes.as_chat`: it loses reasoning, refusals and texts of some whole answers
