@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import SHIPPED, load
 from tests.laws import check_all
+from tests.tables import table
 from toolparse_lab.core.types import CallEnd, Withdrawn
 from toolparse_lab.entry.parse import Reader
 
@@ -80,54 +80,7 @@ def test_calls_withdrawn_from_a_stream_are_named_at_its_end() -> None:
     assert not result.calls[0].valid
 
 
-NESTED = [
-    (
-        "morph_xml",
-        "<note><content>a <delete><id>1</id></delete> b</content><title>c</title></note>",
-    ),
-    (
-        "morph_xml",
-        "<user><user_id>1</user_id><note>a <user><user_id>2</user_id></user></note></user>",
-    ),
-    ("morph_xml", "Sure. <tag><tag>a</tag><tags>b</tags></tag> <delete><id>1</id></delete> Done."),
-    ("yaml_xml", "<note>\ncontent: |\n  a\n  <delete>\n  id: 1\n  </delete>\ntitle: b\n</note>"),
-    (
-        "hermes",
-        "<tool_call>"
-        + json.dumps(
-            {"name": "note", "arguments": {"content": '<tool_call>{"name": "ping"}</tool_call>'}}
-        )
-        + "</tool_call>",
-    ),
-    (
-        "hermes",
-        '<tool_call>{"name": "note", "arguments": {"content": "<tool_call>'
-        "{'name': 'ping'}</tool_call> b\"}}</tool_call>",
-    ),
-    (
-        "qwen3_coder_xml",
-        "<tool_call>\n<function=note>\n<parameter=content>\n<function=delete>\n<parameter=id>\n1\n"
-        "</parameter>\n</function>\nend\n</parameter>\n<parameter=title>\nb\n</parameter>\n"
-        "</function>\n</tool_call>",
-    ),
-    (
-        "kimi_k2",
-        "<|tool_calls_section_begin|><|tool_call_begin|>functions.note:0"
-        '<|tool_call_argument_begin|>{"content": "<|tool_call_begin|>functions.ping:0'
-        '<|tool_call_argument_begin|>{}<|tool_call_end|>"}<|tool_call_end|>'
-        "<|tool_calls_section_end|>",
-    ),
-    (
-        "harmony_channel",
-        "<|channel|>commentary to=functions.note<|message|>"
-        '{"content": "<|channel|>to=functions.ping<|message|>{}<|call|>"}<|call|>',
-    ),
-    ("pythonic", '[note(content="[ping()]", title="a"), delete(id="1")]'),
-    (
-        "openai_json",
-        json.dumps({"tool_calls": [{"function": {"name": "note", "arguments": "{}"}}]}),
-    ),
-]
+NESTED = [(row["protocol"], row["raw"], TOOLS) for row in table(__file__)]
 FORMATS = [
     (row["format"], row["raw"], row["tools"])
     for row in load("formats.jsonl", SHIPPED)
@@ -135,9 +88,7 @@ FORMATS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("protocol", "raw", "tools"), [*FORMATS, *((p, raw, TOOLS) for p, raw in NESTED)]
-)
+@pytest.mark.parametrize(("protocol", "raw", "tools"), [*FORMATS, *NESTED])
 @pytest.mark.parametrize("auto", [False, True], ids=["own", "auto"])
 def test_no_prefix_executes_what_the_whole_does_not(
     protocol: str, raw: str, tools: list[Any], auto: bool
