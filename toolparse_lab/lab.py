@@ -153,7 +153,7 @@ class Lab:
         Args:
             despite_check: run native arms whose check has failed.
             limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds),
-                progress and more. See `runner.limits.RunLimits`.
+                progress and more. See `runner.ledger.RunLimits`.
 
         A provider's failures are recorded and shown; they do not raise. Raises BadOptions for an
         unknown limit, and BadPlan for a native arm whose latest `check` failed.
