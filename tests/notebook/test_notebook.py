@@ -47,7 +47,7 @@ def test_a_missing_extra_says_what_to_install(
         raise ModuleNotFoundError("No module named 'anywidget'", name="anywidget")
 
     monkeypatch.setattr(importlib, "import_module", fail)
-    with pytest.raises(MissingExtra, match=rf"toolparse_lab\[{extra}\]"):
+    with pytest.raises(MissingExtra, match=rf"pip install '\.\[{extra}\]'"):
         call(example())  # type: ignore[operator]
 
 

@@ -62,6 +62,7 @@ def test_factors_that_mean_nothing_to_it_collapse() -> None:
     assert native.native
     assert set(native.levels) == set(FACTORS)
     assert {f for f, v in native.levels.items() if v is not None} == {
+        "corrections",
         "max_turns",
         "temperature",
         "tool_choice",

@@ -1,5 +1,5 @@
 """Each dialect of `provider_dialects` in each situation, over real litellm: an answer, or the error
-as itself. The README's model strings, and agents over the bridge, against the same servers.
+as itself. The page's model strings, and agents over the bridge, against the same servers.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def test_an_agent_over_the_bridge_takes_three_turns(name: str, native: bool, str
     assert message.content == "Both are set."
 
 
-# -- the README's lines
+# -- the models that the page on running shows
 
-README_DIALECTS = {
+PAGE_DIALECTS = {
     "claude": "Anthropic messages",
     "gpt": "OpenAI chat",
     "gemini": "Gemini",
@@ -99,29 +99,29 @@ README_DIALECTS = {
 }
 
 
-def readme_lines() -> dict[str, tuple[tp.Model, list[str]]]:
-    """Each model of the README's block, with the names of the environment in its comment."""
-    text = (ROOT / "README.md").read_text("utf-8")
+def shown_models() -> dict[str, tuple[tp.Model, list[str]]]:
+    """Each model of the page's block, with the names of the environment in its comment."""
+    text = (ROOT / "docs" / "running.md").read_text("utf-8")
     code = text.partition("<!-- models -->\n```python\n")[2].partition("```")[0]
     names: dict[str, Any] = {}
-    exec(compile(code, "README.md", "exec"), names)
+    exec(compile(code, "running.md", "exec"), names)
     needed = {line.split('"')[1]: re.findall(r"[A-Z_]{6,}", line.partition("#")[2])
               for line in code.splitlines() if "#" in line}  # fmt: skip
     return {alias: (model, needed.get(alias, [])) for alias, model in names["models"].items()}
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["prompted", "native"])
-@pytest.mark.parametrize("alias", README_DIALECTS)
-def test_a_model_of_the_readme_answers(
+@pytest.mark.parametrize("alias", PAGE_DIALECTS)
+def test_a_model_of_the_page_answers(
     alias: str, native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines: Mapping[str, tuple[tp.Model, list[str]]] = readme_lines()
-    assert set(lines) == set(README_DIALECTS)
+    lines: Mapping[str, tuple[tp.Model, list[str]]] = shown_models()
+    assert set(lines) == set(PAGE_DIALECTS)
     model, environment = lines[alias]
-    dialect = DIALECTS[README_DIALECTS[alias]]
+    dialect = DIALECTS[PAGE_DIALECTS[alias]]
     tools = tuple({"type": "function", "function": tool} for tool in TOOLS) if native else ()
     question = ({"role": "user", "content": "situation=one-call"},)
-    with Server(README_DIALECTS[alias]) as server:
+    with Server(PAGE_DIALECTS[alias]) as server:
         for name in environment:
             monkeypatch.setenv(name, "us-east-1" if "REGION" in name else "planted")
         if alias == "bedrock":

@@ -15,7 +15,6 @@ from ...experiments.plan_file import PlanFile, chosen_cases, models_of, read_pla
 from ...runner.exchange.summary import LIMITS
 from ...runner.exchange.types import PROVIDER_HINTS
 from ...runner.routes import missing_package, unset_keys
-from ...runner.store.recording import export_recording
 from ...views.show import visible
 from ..console import as_flags, put, put_json, put_told, records, report_width, say
 from ..options import (
@@ -394,6 +393,8 @@ def _ask_and_report(lab: Lab, ask: Callable[[], Run], options: Any, wanted: _Rep
         plan = run.store.run(run.run_id).plan
         run.store.replace_plan(run.run_id, {**plan, "baseline": wanted.baseline})
     if options.recording:
+        from ...runner.store.recording import export_recording  # SQLAlchemy: an extra
+
         export_recording(lab.store, options.recording, run_id=run.run_id)
     # Everything from here on can be made again from the store.
     report = run.report(
