@@ -188,7 +188,7 @@ class Providers(ReplayServer):
     def reply(self, asked: Asked) -> Answer:
         status, answer = self.made(asked.path.partition("?")[0], asked.json)
         wire = answer if isinstance(answer, Wire) else wire_of(answer)
-        length = {"Content-Length": str(len(wire.body))}
+        length = {"Content-Length": str(len(wire.body)), "Connection": "close"}
         return Answer(
             [wire.body[: len(wire.body) - wire.missing]],
             status,
