@@ -94,10 +94,10 @@ def test_a_word_in_the_search_leads_to_its_page(chromium: Browser, address: str)
     page.goto(f"{address}/index.html")
     page.click("input.md-search__input")
     page.keyboard.type("canary")
-    hit = page.locator(".md-search-result__item a[href*='capture.html']").first
+    hit = page.locator(".md-search-result__item a[href*='running.html']").first
     hit.wait_for()
     hit.click()
-    page.wait_for_url(lambda url: "/capture.html" in url)
+    page.wait_for_url(lambda url: "/running.html" in url)
     assert "canary" in page.inner_text("article").lower()
     page.close()
 
