@@ -91,6 +91,8 @@ class MockOpenAI(ReplayServer):
             return failure(429, "too many requests at once")
         if self.needs_key and asked.by_name.get("authorization") != f"Bearer {self.needs_key}":
             return failure(401, "wrong key")
+        if not asked.line.startswith("POST "):
+            return failure(501, "this server takes questions alone")
         return self.chat(asked, asked.json)
 
     def chat(self, request: Asked, body: dict[str, Any]) -> Answer:

@@ -188,12 +188,12 @@ class Providers(ReplayServer):
     def reply(self, asked: Asked) -> Answer:
         status, answer = self.made(asked.path.partition("?")[0], asked.json)
         wire = answer if isinstance(answer, Wire) else wire_of(answer)
-        length = {"Content-Length": str(len(wire.body)), "Connection": "close"}
+        length = {"Content-Length": str(len(wire.body))}
         return Answer(
             [wire.body[: len(wire.body) - wire.missing]],
             status,
             {"Content-Type": wire.kind, **length, **wire.headers},
-            cut=1,
+            cut=1 if wire.missing else None,
         )
 
 

@@ -43,7 +43,7 @@ BENCHMARKS = ROOT / "benchmarks"  # some tests read a file through one
 @lru_cache(maxsize=1)
 def words_of_tests() -> frozenset[str]:
     """Every word of the tests and their case files, in which ids stand whole."""
-    files = [*TESTS.rglob("*.py"), *TESTS.glob("cases*/*.jsonl")]
+    files = [*TESTS.rglob("*.py"), *TESTS.rglob("*.jsonl")]
     text = "\n".join(p.read_text("utf-8") for p in files if p.name != Path(__file__).name)
     return frozenset(re.findall(r"[A-Za-z_][\w.-]*[\w]", text))
 

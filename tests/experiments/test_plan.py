@@ -172,7 +172,7 @@ def test_what_cannot_be_planned_says_why(
         ({"tool_choice": "maybe"}, "auto or required"),
         ({"tool_choice": {"tool": "set_timer"}}, "names its tool"),
         ({"tool_choice": {"name": "set_alarm"}}, "case 'c1' cannot be asked"),
-        ({"result_format": "xml"}, "own or seed"),
+        ({"result_format": "xml"}, "own or ai-sdk-2"),
         ({"tool_choice_by": "force"}, "response_format or prompt"),
     ],
 )

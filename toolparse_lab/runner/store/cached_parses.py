@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass
 import sqlalchemy as sa
 
 from . import rows, schema
+from .batches import batches
 from .database import Connected
-from .rows import batches
 
 _DIGEST = 16  # bytes
 _AT_ONCE = 1000  # rows that writers of a server may have under way

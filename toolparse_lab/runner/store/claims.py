@@ -14,7 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from . import schema
-from .rows import batches, insert_or_keep
+from .batches import batches
+from .rows import insert_or_keep
 
 # How it is told who lives. A worker renews its lease while it lives, and is dead where the lease is
 # over. Clocks are set, and machines sleep, so that a lease has two ends: one by the uptime of the

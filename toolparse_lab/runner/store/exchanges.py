@@ -14,8 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..exchange.types import Passed
+from .batches import BATCH
 from .database import Connected
-from .rows import BATCH
 from .schema import Id
 
 _own = sa.MetaData()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...core.errors import BadOptions, MissingRecording, UnreadableInput
 from ...core.files import replace_file
 from ..exchange.types import Completion, Request
-from .rows import batches
+from .batches import batches
 
 if TYPE_CHECKING:
     from .store import Store

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -20,21 +20,7 @@ from ...core.errors import BadOptions
 from ...core.values import write_canonical
 from ..exchange.types import RESULT_KEYS, Chunk, Completion, PlanItem
 from . import schema
-
-_T = TypeVar("_T")
-BATCH = 400  # builds of SQLite before 3.32 stop at 999 parameters
-
-
-def batches(values: Iterable[_T], size: int = BATCH) -> Iterator[list[_T]]:
-    batch: list[_T] = []
-    for value in values:
-        batch.append(value)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
+from .batches import batches
 
 # How rows are made. A completion's plain fields have a column of their own name; five are packed
 # (zlib over UTF-8 with surrogatepass), because a model's text may have lone surrogates and NUL

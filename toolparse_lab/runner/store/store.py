@@ -26,10 +26,11 @@ from ...core.errors import StoreError, StoreLost
 from ..exchange.redaction import redact_named, redact_strings, secrets_in
 from ..exchange.types import Completion, PlanItem, Questions, Request, questions_of
 from . import claims, database, rows, schema
+from .batches import BATCH, batches
 from .cached_parses import CachedParseTable
 from .database import Anchor, translated
 from .exchanges import RecordedExchanges
-from .rows import BATCH, RunRecord, batches
+from .rows import RunRecord
 
 __all__ = ["RunRecord", "Store"]
 _PATIENCE = 30.0  # seconds for a server that was there and does not answer now
