@@ -12,7 +12,8 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.cli.app import main
 
-ANSWER = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
+# Repaired, so that there is an event.
+ANSWER = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
 
 
 @pytest.mark.parametrize(("frame", "file"), [
