@@ -240,7 +240,7 @@ def test_a_gate_of_the_plan_holds(project: Path, capsys: pytest.CaptureFixture[s
 def test_a_plan_that_cannot_be_is_named(
     project: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
 ) -> None:
-    (project / "plan.toml").write_text(text, "utf-8")
+    (project / "plan.toml").write_text(text.replace("{root}", ROOT.as_posix()), "utf-8")
     assert main(["run", "plan.toml"]) == 2
     out, err = capsys.readouterr()
     assert out == ""

@@ -89,6 +89,7 @@ def test_a_baseline_lets_fail_what_failed_before(tmp_path: Path, capsys: Any) ->
 def test_what_cannot_be_a_test_is_refused(
     rows: list[Any], flags: list[str], words: str, tmp_path: Path, capsys: Any
 ) -> None:
+    flags = [flag.replace("{root}", str(ROOT)) for flag in flags]
     assert main(["test", written(tmp_path / "a.jsonl", rows), *flags]) == 2
     assert words in capsys.readouterr().err
 
