@@ -55,7 +55,18 @@ def test_stored_output_reads_without_a_kernel(path: Path) -> None:
     assert str(Path.cwd()) not in text
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
+# Half of them by day, those that use most of the package; each takes half a minute of CPU.
+BY_DAY = ("01", "03", "05")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(p, marks=[] if p.name.startswith(BY_DAY) else pytest.mark.exhaustive)
+        for p in NOTEBOOKS
+    ],
+    ids=lambda p: p.name,
+)
 def test_the_notebook_runs(path: Path, tmp_path: Path) -> None:
     """From an empty folder but for the recording."""
     nbclient = pytest.importorskip("nbclient")
