@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.extensions.study.test_power import trials_of, twice
 from tests.recorded import recorded_run
+from tests.trial_frames import trials_of, twice
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures import stats
 from toolparse_lab.evals.reports.figures.comparison import compare_arms

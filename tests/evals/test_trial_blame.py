@@ -98,16 +98,11 @@ def test_a_verdict_is_a_sentence_with_its_evidence() -> None:
     assert Blame().layer == "none"
 
 
-def test_the_command(tmp_path: Path, capsys: Any) -> None:
+def test_the_view_of_a_trial_names_the_layer(tmp_path: Path, capsys: Any) -> None:
     store = str(tmp_path / "runs.db")
     case = next(c for c in SITUATIONS if c["layer"] == c.get("open", c["layer"]) == "server")
     with tp.Lab(store) as lab:
         run = lab.ingest([case["row"]], progress=False)
         trial = run.trials()[0]
-    assert main(["blame", "latest", trial.trial_id, "--store", store]) == 0
-    assert "1 failed trial: server 1" in capsys.readouterr().out
-    assert main(["blame", "latest", trial.trial_id, "--store", store, "--json"]) == 0
-    (said,) = json.loads(capsys.readouterr().out)
-    assert (said["layer"], said["trial_id"]) == ("server", trial.trial_id)
     assert main(["view", "latest", trial.trial_id, "--store", store]) == 0
     assert "broken by server" in capsys.readouterr().out
