@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any, NamedTuple
 
+from tests.core_cases import CORE
+
 FORMS = {
     "python": "pythonic",
     "python, tag": "bfcl_python_tag",
@@ -35,21 +37,7 @@ class Answer(NamedTuple):
     calls: Calls
 
 
-def _tool(name: str, **properties: Any) -> dict[str, Any]:
-    schema = {k: {"type": t} if isinstance(t, str) else t for k, t in properties.items()}
-    parameters = {"type": "object", "properties": schema, "required": list(schema)[:1]}
-    return {"name": name, "description": f"{name}.", "parameters": parameters}
-
-
-_TEXTS = {"type": "array", "items": {"type": "string"}}
-_NUMBERS = {"type": "array", "items": {"type": "number"}}
-TOOLS = [
-    _tool("berth_find", harbour="string", nights="integer", draught="number", power="boolean"),
-    _tool("fleet.crew_list", vessel="string", roles=_TEXTS, active="boolean"),
-    _tool("tide_plot", levels=_NUMBERS, style={"type": "object"}, title="string"),
-    _tool("ping"),
-    _tool("log_note", text="string", level="string", code="string"),
-]
+TOOLS = json.loads((CORE / "typed_xml_tools.json").read_text("utf-8"))
 _WORDS = ("Bergen", "Puerto Natales", "Łeba", "R&D pier", "it's 5 o'clock", 'the "Aurora"', "a, b")
 _PLAIN_WORDS = ("Bergen", "Puerto Natales", "Łeba", "pier 4")
 _LEVELS = ("high", "3", "true", "007", "12.50")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.core_cases import rows
 from tests.extensions.bench.leaderboard_forms import (
     FORMS,
     TOOLS,
@@ -18,7 +17,6 @@ from tests.extensions.bench.leaderboard_forms import (
     damaged,
 )
 from tests.growth import grows_linearly
-from tests.laws import check_all
 from tests.tables import each_case
 
 
@@ -51,13 +49,6 @@ def test_one_damaged_sign_makes_no_other_call() -> None:
         text = damaged(answer.text, rng)
         calls = runs_of(tp.parse(text, "auto", TOOLS))
         assert all(call in answer.calls for call in calls), text
-
-
-@pytest.mark.parametrize("case", rows("typed_xml.jsonl"), ids=lambda c: c["title"])
-def test_a_text_of_the_family(case: dict[str, Any]) -> None:
-    result = check_all(case["raw"], case.get("format", "auto"), TOOLS)
-    assert [[c.name, c.arguments] for c in result.calls if c.valid] == case["calls"]
-    assert sorted({p.code for c in result.calls for p in c.problems}) == case.get("problems", [])
 
 
 @pytest.mark.parametrize("id", [*FORMS.values(), "function_call_xml", "function_call_xml_tag"])
