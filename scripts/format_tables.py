@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import toolparse_lab as tp
 from scripts.tables import write_table
 from toolparse_lab.formats.models import MODEL_FORMATS
+from toolparse_lab.formats.reasoning import MARKS
 from toolparse_lab.formats.registry import protocols
 
 TOOL = {
@@ -104,8 +105,19 @@ def format_parts() -> dict[str, str]:
     return {
         "formats": "\n".join(write_table(head, rows)),
         "forms": "\n".join(_forms()),
+        "reasoning": "\n".join(write_table(("opener", "closers", "written by"), _marks())),
         "count": f"{len(rows)} formats.",
     }
+
+
+def _marks() -> Iterator[list[str]]:
+    for mark in MARKS:
+        opener, *closers = (f"`{text.strip()}`" for text in (mark.opener, *mark.closers))
+        yield [
+            opener,
+            ", ".join(closers or (f"before `{stop}`" for stop in mark.stops)),
+            mark.source,
+        ]
 
 
 def _row(name: str) -> list[str]:

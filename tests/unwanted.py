@@ -18,6 +18,7 @@ from typing import Any
 import toolparse_lab as tp
 from toolparse_lab.core.values import same
 from toolparse_lab.formats.base import Protocol
+from toolparse_lab.formats.reasoning import MARKS
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.formats.turns import PLAIN, TURNS, Turns
 
@@ -612,6 +613,50 @@ def no_call(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer
             yield Answer("a key twice", id, twice, choices=tuple(one))
 
 
+# 7. A call that is thought
+
+# Marks that the parser's table does not have, and slips in those that it has.
+_MORE_MARKS = (
+    ("<Think>", "</Think>"), ("<think >", "</think >"), ("< think>", "</ think>"),
+    ('<think type="deep">', "</think>"), ("<THINKING>", "</THINKING>"), ("<Thought>", "</Thought>"),
+    ("<my_reasoning>", "</my_reasoning>"), ("<internal_thoughts>", "</internal_thoughts>"),
+    ("<chain_of_thought>", "</chain_of_thought>"), ("<rationale>", "</rationale>"),
+    ("<plan>", "</plan>"), ("<deliberation>", "</deliberation>"), ("[REASONING]", "[/REASONING]"),
+    ("<|reasoning_start|>", "<|reasoning_end|>"), ("<|cot|>", "<|/cot|>"), ("<|reflect|>", "<|end|>"),
+    ("<|start_of_reasoning|>", "<|end_of_reasoning|>"), ("<｜think｜>", "<｜/think｜>"),
+    ("<|think>", "<think|>"), ("<思考>", "</思考>"), ("【推理】", "【/推理】"), ("◁reason▷", "◁/reason▷"),
+)  # fmt: skip
+
+
+def a_call_that_is_thought(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
+    """A call inside reasoning, whose marks are any model's."""
+    call, note = write(protocol, "delete", {}), write(protocol, "note", {"text": "x"})
+    if call is None or note is None:
+        return
+    mine: Call = ("note", {"text": "x"})
+    right = (mine,) if _reads(id, f"Sure.\n{note}") else None
+    weak = [m.opener for m in MARKS if m.first] + [
+        "<plan>",
+        "<rationale>",
+        "◁reason▷",
+        "<|reflect|>",
+    ]
+    pairs = [(m.opener, end, m.stops) for m in MARKS for end in (m.closers or m.stops)[:1]]
+    for opener, closer, stops in (*pairs, *((a, b, ()) for a, b in _MORE_MARKS)):
+        # What begins a message of the format's own ends the reasoning before it.
+        if any(stop in call for stop in stops):
+            continue
+        thought = f"{opener.strip()}\nI might call it.\n{call}\n"
+        way = f"in {opener.strip()}"
+        yield Answer(way, id, f"{thought}But no.\n{closer}\n\n{note}", (mine,), right)
+        yield Answer(way, id, f"{thought}{closer}\nI did nothing.")
+        yield Answer(way, id, thought)
+        yield Answer(way, id, f"{thought}But no, let me see.")
+        if opener not in weak:
+            text = f"Sure.\n{thought}But no.\n{closer}\n\n{note}"
+            yield Answer(f"{way}, behind a line", id, text, (mine,), right)
+
+
 KINDS: dict[str, Generator] = {
     "an argument becomes the tool": an_argument_as_tool,
     "after the end of the turn": after_the_turn,
@@ -619,6 +664,7 @@ KINDS: dict[str, Generator] = {
     "a marker in prose": a_marker_in_prose,
     "one foreign character": a_foreign_character,
     "no call": no_call,
+    "a call that is thought": a_call_that_is_thought,
 }
 
 

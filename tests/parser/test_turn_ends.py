@@ -58,7 +58,8 @@ def test_behind_the_last_call_they_are_markup(protocol: str) -> None:
 
 def test_calls_at_the_end_of_open_reasoning_are_found_before_them() -> None:
     result = check_all(f"<think>hm {CALL}<|im_end|>", "hermes", TOOLS)
-    assert [call.valid for call in result.calls] == [True]
+    assert [call.status for call in result.calls] == ["draft"]
+    assert result.calls[0].problems[0].code == "call.after-open-reasoning"
 
 
 def test_whole_json_in_front_of_one_has_lost_its_closer() -> None:

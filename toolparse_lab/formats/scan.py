@@ -188,10 +188,16 @@ def partial_start(text: str, literals: tuple[str, ...]) -> int:
 
 
 @lru_cache(maxsize=512)
-def partial_finder(literals: tuple[str, ...]) -> Callable[[str], int]:
-    """Return `partial_start` for some literals, of which there may be many."""
-    search = partial_pattern(literals).search
-    longest = max(map(len, literals), default=1) - 1
+def partial_finder(
+    literals: tuple[str, ...], other: str = "", longest: int = 0
+) -> Callable[[str], int]:
+    """Return `partial_start` for some literals, of which there may be many.
+
+    other: the source of a pattern for what else may be held back, of at most `longest` characters.
+    """
+    beginnings = [_beginnings(_tree_of(literals)), other]
+    search = re.compile(f"(?:{'|'.join(filter(None, beginnings)) or '(?!)'})\\Z").search
+    longest = max(longest, max(map(len, literals), default=1) - 1)
 
     def find(text: str) -> int:
         match = search(text, max(0, len(text) - longest))

@@ -18,8 +18,8 @@ from .json.mix import json_mix_protocol, json_protocol
 from .parameters.form import FUNCTION_WORDS, PARAMETER_WORDS, TagForm
 from .parameters.tags import tag_protocol
 from .prompt.wording import Wordings
+from .reasoning import mark_in
 from .results import JsonResult
-from .turns import THINK_TAGS
 from .xml.morph_xml import MORPH_XML
 from .yaml.yaml_xml import YAML_XML
 
@@ -79,11 +79,11 @@ class SpecFields:
 
     def delimiter(self, field: str, *, beside_json: bool) -> str:
         value = self.text(field)
-        for tag in (*THINK_TAGS, *THINK_TAGS.values()):
-            if value.strip().startswith(tag):
-                raise self.wrong(
-                    field, f"{tag} is reasoning in every format", "a delimiter of the format's own"
-                )
+        tag = mark_in(value)
+        if tag:
+            raise self.wrong(
+                field, f"{tag} is reasoning in every format", "a delimiter of the format's own"
+            )
         if beside_json and _JSON_ITSELF.fullmatch(value.strip()):
             raise self.wrong(
                 field,

@@ -1,4 +1,4 @@
-"""Tokens of chat templates: those that end a turn or begin the next one, and tags of reasoning.
+"""Tokens of chat templates: those that end a turn or begin the next one.
 
 An answer is one turn of the assistant. What a model writes after the end of it, or after the header
 of another role, is a conversation that it made up.
@@ -7,9 +7,6 @@ of another role, is a conversation that it made up.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from .base import Opening
-from .scan import LiteralBody, Scanner
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,37 +254,3 @@ TURN_ENDS: tuple[str, ...] = tuple(
     )
 )
 """The tokens that end an answer, where they were not stripped from it."""
-
-# Reasoning, which may be in an answer of any format: opener -> closer.
-THINK_TAGS = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "<|thinking|>": "<|/thinking|>",
-    "<|thought_start|>": "<|thought_end|>",
-    "<seed:think>": "</seed:think>",
-    "<|open|>think<|sep|>": "<|close|>think<|sep|>",
-    "<think:opensource>": "</think:opensource>",
-    "<ifm|think>": "</ifm|think>",
-    "<ifm|think_fast>": "</ifm|think_fast>",
-    "<ifm|think_faster>": "</ifm|think_faster>",
-    "<longcat_think>": "</longcat_think>",
-    "<mm:think>": "</mm:think>",
-    "<|channel>thought": "<channel|>",
-    "[THINK]": "[/THINK]",
-    "<|START_THINKING|>": "<|END_THINKING|>",
-    "<|inner_prefix|>": "<|inner_suffix|>",
-    "<|plamo:begin_think:plamo|>": "<|plamo:end_think:plamo|>",
-}
-THINK_ENDS = tuple(THINK_TAGS.values())
-
-
-def open_reasoning(text: str, pos: int) -> Opening | None:
-    for tag in THINK_TAGS:
-        if text.startswith(tag, pos):
-            return Opening(len(tag), "reasoning")
-    return None
-
-
-def reasoning_scanner(opener: str) -> Scanner:
-    """Return the scanner of reasoning after that tag, "" for reasoning without an opener."""
-    return LiteralBody((THINK_TAGS.get(opener, "</think>"),))

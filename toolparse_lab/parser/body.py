@@ -56,8 +56,9 @@ from ..core.types import (
 from ..core.types.spans import make_segment
 from ..core.values import Value
 from ..formats.base import Envelope, Message, NeedMore, Opening
+from ..formats.reasoning import LONGEST_END, Thought, ThoughtBody, body_in_prompt
+from ..formats.reasoning import is_end as is_thought_end
 from ..formats.scan import Close, LiteralBody, Scanner
-from ..formats.turns import THINK_ENDS, THINK_TAGS, reasoning_scanner
 from .recognition.quotes import WINDOW
 from .recognition.truncation import open_head, partial_closer, wrong_closer
 from .recognition.turns import find_token, is_end, is_foreign, thought_end
@@ -69,7 +70,6 @@ _FREE = 4096  # characters that may be scanned again in any text, however short
 _AGAIN = 4  # and this many times its length beyond that
 _NO_BODY: Scanner = LiteralBody(())  # for an opener that is the whole call; never asked
 _LAST_CALLS = 8  # calls looked at after open reasoning, so that the cost stays bounded
-_LONGEST_TAG = max(map(len, (*THINK_TAGS, *THINK_ENDS)))
 # Rules that a lost quote sets off: what they touched may be text that was read as a string.
 _GUESSED_QUOTES = frozenset(("rjson.unescaped-quote", "rjson.missing-bracket"))
 
@@ -112,7 +112,7 @@ class BodyReader:
         if setting.options.reasoning == "prefilled":
             # The think tag was in the prompt, so the answer begins inside its body.
             opening = Opening(0, "reasoning")
-            self.open = OpenBody(opening, 0, 0, reasoning_scanner("<think>"))
+            self.open = OpenBody(opening, 0, 0, body_in_prompt())
 
     # opening
 
@@ -154,7 +154,7 @@ class BodyReader:
         literal = feed.tail[: opening.end]
         feed.take(opening.end)
         if opening.kind == "markup":
-            if literal in THINK_ENDS and log.thought_end is None:
+            if log.thought_end is None and is_thought_end(literal):
                 log.thought_end = start
                 if log.repeats is not None:
                     log.repeats.forget()
@@ -163,8 +163,8 @@ class BodyReader:
             elif log.turn_end is None and is_foreign(literal):
                 log.turn_end = start
             self._text.resume(opening.text)
-        elif literal in THINK_TAGS:
-            self.open = OpenBody(opening, start, end, reasoning_scanner(literal))
+        elif isinstance(opening, Thought):
+            self.open = OpenBody(opening, start, end, ThoughtBody(opening.ends))
         else:
             scanner = setting.protocol.envelope.scanner(opening, setting.tools)
             self.open = OpenBody(opening, start, end, scanner)
@@ -201,7 +201,7 @@ class BodyReader:
         tail, base = self._feed.tail, self._feed.base
         envelope, tools = setting.protocol.envelope, setting.tools
         # A literal that begins before it is whole.
-        last = len(tail) - max(setting.longest_head, _LONGEST_TAG)
+        last = len(tail) - max(setting.longest_head, LONGEST_END)
         line_at = -1
         while pos < last:
             at = pos + 1 if tail[pos] == "\n" else pos
@@ -565,9 +565,9 @@ class BodyReader:
         return (unit, without) if is_sound else None
 
     def _truncate_reasoning(self, body: OpenBody, text: str) -> bool:
-        # Models that forget the closing tag go on to call: calls at the very end of open reasoning
-        # are meant. They must be good ones, with nothing after them: reasoning also speaks about
-        # calls. An opener that begins no such text may be inside a call, or close a section.
+        # Models that forget the closing tag go on to call, and models think of calls that they do
+        # not make. Calls at the very end of open reasoning may be either, and are drafts. An
+        # opener that begins no such text may be inside a call, or close a section.
         setting = self._setting
         start, size = body.start, len(text)
         cut: int | None = None
@@ -580,8 +580,7 @@ class BodyReader:
                 if result.calls and not result.text.strip() and all(c.valid for c in result.calls):
                     cut = at
         if cut is not None:
-            message = "a call ends reasoning that was never closed"
-            self._log.warn("call.after-open-reasoning", message, Span(start + cut, start + size))
+            self._log.open_thought = start + cut
             token = find_token(text[:cut])
             if self._log.turn_end is None and token >= 0:
                 self._log.turn_end = start + token

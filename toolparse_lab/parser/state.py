@@ -54,8 +54,9 @@ from ..core.types import (
 )
 from ..core.types.spans import make_segment
 from ..formats.base import Codec, Envelope, Protocol, Tools
+from ..formats.reasoning import END_PATTERN, END_SO_FAR, END_STARTS, LONGEST_END
 from ..formats.scan import longest_of, partial_finder
-from ..formats.turns import THINK_ENDS, THINK_TAGS, TURN_ENDS
+from ..formats.turns import TURN_ENDS
 from .recognition.echoes import Echoes
 from .recognition.name_lines import name_heads
 from .recognition.python_calls import first_signs
@@ -101,11 +102,12 @@ class Setting:
         )
         self.repeats = protocol.envelope.repeats
         self.reads_plain = protocol.id == "auto" or codec.plain_call is not Codec.plain_call
-        thoughts = (*THINK_TAGS, *THINK_ENDS) if self.reads_reasoning else ()
+        thoughts = self.reads_reasoning
+        held = (END_SO_FAR, LONGEST_END) if thoughts else ("", 0)
         lists = bool(self.python_starts)
         self.partial_start: Callable[[str], int]
         # Exactly one group matches: `head`, `line`, `ticks`, `list` (a bracket that may begin a
-        # list of calls) or `end` (of a turn, and it begins nothing).
+        # list of calls), `end` (of a turn, and it begins nothing) or `thought` (its closer).
         self.tokens: _Pattern
         # Of the literals that close a body and mean nothing else, None without such.
         self.closers: _Pattern | None = None
@@ -115,17 +117,17 @@ class Setting:
             fixed, own = self.heads, ()
         ends = _ends_apart(fixed)
         # The end of a tail waits for these.
-        self.literals = literals = (*self.heads, *ends, *thoughts)
+        self.literals = literals = (*self.heads, *ends)
         if not own:
-            self.partial_start = partial_finder(literals)
-            self.tokens = _text_tokens(literals, ends, lists)
+            self.partial_start = partial_finder(literals, *held)
+            self.tokens = _text_tokens(literals, ends, lists, thoughts)
         else:
-            first, second = partial_finder((*fixed, *ends, *thoughts)), partial_finder(own)
+            first, second = partial_finder((*fixed, *ends), *held), partial_finder(own)
             self.partial_start = lambda tail: min(first(tail), second(tail))
             self.tokens = _Either(
-                _text_tokens((*fixed, *ends, *thoughts), ends, lists),
+                _text_tokens((*fixed, *ends), ends, lists, thoughts),
                 own,
-                lambda: _text_tokens(literals, ends, lists),
+                lambda: _text_tokens(literals, ends, lists, thoughts),
             )
 
         fixed, own = _of_tools(protocol.envelope.closers_in_text, self.tools)
@@ -246,17 +248,19 @@ def _any_literal(literals: tuple[str, ...]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def _text_tokens(
-    literals: tuple[str, ...], ends: tuple[str, ...] = (), lists: bool = False
+    literals: tuple[str, ...], ends: tuple[str, ...], lists: bool, thoughts: bool
 ) -> re.Pattern[str]:
     bracket = r"\[" if lists else "(?!)"
     first = {literal[0] for literal in literals} | {"\n", "`"} | ({"["} if lists else set())
+    first |= set(END_STARTS) if thoughts else set()
     # Nearly every character begins nothing, and one look at a set says so; an alternation of all
     # heads would be tried at each.
     look = f"(?=[{re.escape(''.join(sorted(first)))}])"
     heads = longest_of(literal for literal in literals if literal not in ends)
     return re.compile(
         f"{look}(?:(?P<end>{longest_of(ends)})|(?P<head>{heads})|(?P<line>\n)"
-        f"|(?P<ticks>`{{1,{LONG_RUN}}})|(?P<list>{bracket}))"
+        f"|(?P<ticks>`{{1,{LONG_RUN}}})|(?P<thought>{END_PATTERN if thoughts else '(?!)'})"
+        f"|(?P<list>{bracket}))"
     )
 
 
@@ -404,6 +408,7 @@ class Feed:
 
 
 _AFTER_TURN = "the call is after the end of the model's own turn"
+_IN_OPEN_THOUGHT = "the call ends reasoning that was never closed"
 SHORTEST = 3  # characters of a text that may hold words; white space between calls is less
 
 
@@ -424,6 +429,8 @@ class Log:
         self.text_start = 0  # where the segments end, and open text begins
         # Where the first closing think tag is that no tag opened.
         self.thought_end: int | None = None
+        # Where calls end reasoning that nothing closed: they may be a part of it.
+        self.open_thought: int | None = None
         # Where the turn of the assistant ended: no call after it is the model's own.
         self.turn_end: int | None = None
         # The last token that ends a message of some format: what follows may go on with the turn.
@@ -486,6 +493,7 @@ class Log:
         if (
             self.echoes is not None
             or self.turn_end is not None
+            or self.open_thought is not None
             or (self.calls and (self.said or self.repeats is not None))
         ):
             calls = self._doubted(calls)
@@ -502,6 +510,9 @@ class Log:
         # Adds reasons not to execute them: an echo, the end of the turn, a repetition.
         if self.echoes is not None:
             calls = self.echoes.judge(calls)
+        if self.open_thought is not None:
+            code, message = "call.after-open-reasoning", _IN_OPEN_THOUGHT
+            calls = tuple(as_draft(call, code, message) for call in calls)
         end = self.turn_end
         if end is not None:
             # A body may have several calls, and the end of the turn between two of them.

@@ -36,8 +36,9 @@ from dataclasses import replace
 from ..core.types import Segment, Span, TextDelta, ToolCall
 from ..formats.base import NEED_MORE, Decoded, NeedMore, Opening
 from ..formats.json.scan import ends_in_value
+from ..formats.reasoning import END_STARTS, STARTS, end_at, opener_before, opens_at
 from ..formats.scan import longest_of
-from ..formats.turns import THINK_ENDS, THINK_TAGS, TURN_ENDS, open_reasoning
+from ..formats.turns import TURN_ENDS
 from .recognition.fences import SAID, Quoting
 from .recognition.held import Held
 from .recognition.quotes import LONG_RUN, MARKS, run_length
@@ -62,9 +63,6 @@ _INSIDE_JSON = re.compile(r"""(?:["'\]}\de]\s*,|["']\s*:|[\[{(])\s*\Z""")
 # The tokens after one that ends a turn, and the white space after them.
 _MORE_ENDS = re.compile(rf"(?:\s*+{longest_of(TURN_ENDS)})*+(?P<space>\s*+)")
 _MARKER_END = re.compile(r"\[[A-Z_]{2,20}\]\s*\Z")
-_THINK_TAGS = tuple(THINK_TAGS)
-_ALL_THINK_TAGS = (*THINK_TAGS, *THINK_ENDS)
-_LONGEST_THINK_TAG = max(map(len, THINK_TAGS))
 
 
 class TextScanner:
@@ -84,7 +82,8 @@ class TextScanner:
         self._again = -1  # where text begins that was no call without delimiters
         self.given_up: GivenUp | None = None  # made for the first call that is given up
         self.message_ends: tuple[str, ...] = ()  # what ends a message that is all text
-        self._mention = -1  # where the last think tag is that is prose
+        # Where the last opener of reasoning is that is prose, and up to where it was looked for.
+        self._mention = self._searched = -1
         self._recovery: Recovery | None = None  # made where something may be recovered: rare
 
     @property
@@ -154,6 +153,10 @@ class TextScanner:
         feed, setting, quoting = self._feed, self._setting, self.quoting
         tail, base = feed.tail, feed.base
         step: Opening | bool | None = None
+        if quoting.blank and setting.reads_reasoning:
+            step = self._read_thought(tail, 0, final)
+            if step is not None:
+                return step
         if self._fresh and base >= self._plain_to:
             # Nothing is held back on a line after a call, where most calls are. A chat turn's head
             # would go on with a bar.
@@ -177,12 +180,15 @@ class TextScanner:
             pos = end
             if kind == "line":
                 quoting.line(base + end)
-                if tail[end : end + 1] in setting.line_starts:
+                begin = tail[end : end + 1]
+                if begin in STARTS and setting.reads_reasoning:
+                    step = self._read_thought(tail, end, final)
+                if step is None and begin in setting.line_starts:
                     step = self._hold_line(tail, end, final)
             elif kind == "ticks":
                 step = self._read_backticks(tail, at, end, final)
-            elif kind == "head":
-                step, pos = self._read_head(tail, at, final)
+            elif kind == "head" or kind == "thought":
+                step, pos = self._read_head(tail, at, final, kind == "head")
             elif kind == "list":
                 step = self._read_list(tail, at, final)
                 pos = at + 1
@@ -220,14 +226,16 @@ class TextScanner:
             quoting.word()
         return step
 
-    def _read_head(self, tail: str, at: int, final: bool) -> tuple[Opening | bool | None, int]:
+    def _read_head(
+        self, tail: str, at: int, final: bool, is_head: bool
+    ) -> tuple[Opening | bool | None, int]:
         if not final and len(tail) - at < self._setting.longest_head:
             # A longer head that this one is a part of may go on after the tail.
             longer = self._setting.partial_start(tail)
             if longer < at:
                 self._settle(longer)
                 return False, at
-        opening = self._opening(tail, at, final)
+        opening = self._opening(tail, at, final, is_head)
         if opening is None:
             # One of backticks is still a run of backticks, and as such it may go on. Of others only
             # the first character is passed: another head may begin inside this one.
@@ -304,19 +312,17 @@ class TextScanner:
 
     # openers
 
-    def _opening(self, tail: str, at: int, final: bool) -> Opening | NeedMore | None:
+    def _opening(self, tail: str, at: int, final: bool, is_head: bool) -> Opening | NeedMore | None:
         # None if the head at tail[at] is text, NEED_MORE where that depends on text still to come.
-        # Think tags count at the beginning of a line, outside code fences.
+        # is_head: False for the closer of reasoning.
         setting = self._setting
         quoting = self.quoting
-        if setting.reads_reasoning and not quoting.fence:
-            # Most openers are no such tag, and one look says so.
-            near_end = not final and len(tail) - at < _LONGEST_THINK_TAG
-            if near_end or tail.startswith(_ALL_THINK_TAGS, at):
-                reasoning = self._think_tag(tail, at, final)
-                if reasoning is not None:
-                    return reasoning
-
+        if tail[at] in END_STARTS and setting.reads_reasoning and not quoting.fence:
+            closer = self._thought_end(tail, at, final)
+            if closer is not None:
+                return closer
+        if not is_head:
+            return None
         opening = setting.protocol.envelope.open(tail, at, final, setting.tools)
         if not isinstance(opening, Opening):
             return opening
@@ -358,25 +364,43 @@ class TextScanner:
         before = self.quoting.before(at)[-2:]
         return before[-1:] == " " and before[:1].isalnum()
 
-    def _think_tag(self, tail: str, at: int, final: bool) -> Opening | NeedMore | None:
-        # Or the closing tag of reasoning begun in the prompt. Tags are a literal each; a family of
-        # formats may have others, which its envelope knows.
-        tag = _tag_at(tail, at, final, _THINK_TAGS)
-        if tag is not None:
-            if self.quoting.blank:
-                return open_reasoning(tail, at) if isinstance(tag, str) else tag
-            if isinstance(tag, str):
-                self._mention = self._feed.base + at
+    def _read_thought(self, tail: str, at: int, final: bool) -> Opening | bool | None:
+        # An opener of reasoning on the line that begins at tail[at]. It counts outside code fences,
+        # unless it is the format's own, or the tag of a tool.
+        quoting, setting = self.quoting, self._setting
+        if quoting.fence:
             return None
+        found = opens_at(tail, at, final, not quoting.spoken)
+        if found is None:
+            return None
+        if isinstance(found, NeedMore):
+            self._settle(at)
+            return False
+        start, opening = found
+        if opening.tag and tail.startswith(setting.heads, start):
+            own = setting.protocol.envelope.open(tail, start, final, setting.tools)
+            if own is not None:
+                return None
+        self._settle(start)
+        return opening
 
-        end = _tag_at(tail, at, final, THINK_ENDS)
-        # After an opening tag that is prose, so is the closing one.
-        if not isinstance(end, str) or self._mention >= self._log.text_start:
-            return None if isinstance(end, str) else end
+    def _thought_end(self, tail: str, at: int, final: bool) -> Opening | NeedMore | None:
+        # The closer of reasoning that was begun in the prompt.
+        end = end_at(tail, at, final)
+        if end is None or isinstance(end, NeedMore):
+            return end
+        # After an opener that is prose, so is the closer.
+        start, here = max(self._searched, self._log.text_start), self._feed.base + at
+        mention = opener_before(self._feed.text_of(Span(start, here)), tail[at : at + end])
+        self._searched = here
+        if mention >= 0:
+            self._mention = start + mention
+        if self._mention >= self._log.text_start:
+            return None
         closed = self.quoting.closes(tail, at, final)
         if closed is not False:
             return NEED_MORE if closed is None else None
-        return None if self.quoting.sign(tail, at) else Opening(len(end), "markup")
+        return None if self.quoting.sign(tail, at) else Opening(end, "markup")
 
     def _is_no_call(self, at: int, opening: Opening) -> bool:
         # The speculative opener at tail[at] was tried before, or is in other JSON. Or a call
@@ -542,12 +566,3 @@ class TextScanner:
         self._fresh = True
         self.quoting.spoken = True
         return True
-
-
-def _tag_at(tail: str, at: int, final: bool, tags: tuple[str, ...]) -> str | NeedMore | None:
-    # NEED_MORE where a tag may be coming, None where none is.
-    for tag in tags:
-        if tail.startswith(tag, at):
-            return tag
-    rest = tail[at:] if not final and len(tail) - at < _LONGEST_THINK_TAG else ""
-    return NEED_MORE if rest and any(tag.startswith(rest) for tag in tags) else None

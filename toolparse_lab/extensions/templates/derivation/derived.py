@@ -42,10 +42,10 @@ from ....formats.parameters.slots import SlotForm
 from ....formats.parameters.tags import tag_protocol
 from ....formats.python.call import PythonCalls
 from ....formats.python.rows import between, python_row
+from ....formats.reasoning import is_pair
 from ....formats.registry import protocol_of
 from ....formats.results import Between, TextResult
 from ....formats.scan import LiteralBody, Scanner, ends_inside, with_or_without_space
-from ....formats.turns import THINK_TAGS
 from .account import Derivation
 
 
@@ -313,7 +313,7 @@ def derived_protocol(constants: Mapping[str, Any]) -> DerivedProtocol:
     envelope, codec = family.envelope, family.codec
     opener, closer = constants.get("thought", ("", ""))
     # Readers take these for reasoning in every format.
-    thought = ("", "") if THINK_TAGS.get(opener) == closer else (opener, closer)
+    thought = ("", "") if is_pair(opener, closer) else (opener, closer)
     own = {*envelope.heads({}), *envelope.closers}
     # Of two tokens at one place the longer one counts.
     others = set(constants.get("markup", ())) - own
