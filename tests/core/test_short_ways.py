@@ -24,7 +24,7 @@ from toolparse_lab.formats.disambiguation import is_doubtful, is_plain_object
 from toolparse_lab.formats.json.source import ONE_CALL, BodySource
 from toolparse_lab.formats.parameters.form import TagForm, decoded_text
 from toolparse_lab.formats.parameters.strict import read_functions, trimmed
-from toolparse_lab.formats.reasoning import END_SO_FAR, LONGEST_END
+from toolparse_lab.formats.reasoning import END_SO_FAR, LONE_ENDS, LONGEST_END
 from toolparse_lab.formats.registry import protocol_of
 from toolparse_lab.formats.rxml import element as rxml_text
 from toolparse_lab.formats.scan import partial_finder, partial_start
@@ -255,7 +255,7 @@ def test_literals_of_tools_are_found_as_in_one_pattern(protocol: Any, text: str)
     whole = either._whole()
     found = [(m.span(), m.lastgroup) for m in either.finditer(text)]
     assert found == [(m.span(), m.lastgroup) for m in whole.finditer(text)]
-    closer = partial_finder((), END_SO_FAR, LONGEST_END)(text)
+    closer = partial_finder(LONE_ENDS, END_SO_FAR, LONGEST_END)(text)
     assert setting.partial_start(text) == min(closer, partial_start(text, setting.literals))
     if isinstance(closers := setting.closers, _Either):
         assert closers.sub("", text) == closers._whole().sub("", text)

@@ -28,7 +28,8 @@ from .turns import PLAIN, TURNS
 class Mark(NamedTuple):
     """Opener and closers of reasoning, and the models or templates that write them.
 
-    stops: what ends the reasoning without being a part of it. lone: the closers say reasoning
+    stops: what ends the reasoning without being a part of it. late: what does so at the end of a
+    text, where nothing else ended it. lone: the closers say reasoning
     without their opener too. first: a line of words, which counts at the beginning of an answer.
     """
 
@@ -36,6 +37,7 @@ class Mark(NamedTuple):
     closers: tuple[str, ...]
     source: str
     stops: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
     lone: bool = False
     first: bool = False
 
@@ -78,7 +80,7 @@ MARKS: tuple[Mark, ...] = (
     Mark("<|im_start|>think\n", (), "s1", ("<|im_start|>answer", "<|im_end|>", "<|im_start|>")),
     Mark("<|im_start|>assistant/think\n", ("<|im_end|>",), "HyperCLOVA X", ("<|im_start|>",)),
     Mark("<|open|>think<|sep|>", ("<|close|>think<|sep|>",), "Kimi K3",
-         ("<|open|>tools<|sep|>", "<|open|>response<|sep|>"), lone=True),
+         late=("<|open|>tools<|sep|>",), lone=True),
     Mark("[unused16]", ("[unused17]",), "openPangu", lone=True),
     Mark("<unused94>thought", ("<unused95>",), "MedGemma", lone=True),
     Mark("Here is my thought process:", _GRANITE_END, "Granite 3", first=True),
@@ -130,10 +132,10 @@ _MAY_OPEN = re.compile(
     rf"[{re.escape(_LEFT)}]{{1,2}}{_INSIDE}{{0,50}}?(?i:{_STRONG}|{_WEAK})|<\|(?:channel|im_start"
     r"|open|inner_prefix)|<unused94|\[unused16"
 )
-_LONE_LITERALS = tuple(dict.fromkeys(end for mark in MARKS if mark.lone for end in mark.closers))
+LONE_ENDS = tuple(dict.fromkeys(end for mark in MARKS if mark.lone for end in mark.closers))
 _STRONG_INSIDE = rf"(?={_INSIDE}{{0,40}}?(?i:{_STRONG}))"
 END_PATTERN = (
-    f"{longest_of(_LONE_LITERALS)}"
+    f"{longest_of(LONE_ENDS)}"
     rf"|[<\[◁【]\s{{0,2}}(?:{_BAR}\s?)?[/\\]\s{{0,2}}{_STRONG_INSIDE}{_INSIDE}{{2,48}}[>\]▷】]"
     rf"|<{_BAR}(?={_INSIDE}{{0,40}}?(?i:{_END_WORD})){_STRONG_INSIDE}{_INSIDE}{{2,48}}{_BAR}>"
 )
@@ -159,11 +161,12 @@ _ANSWER = rf"<{_BAR}{_INSIDE}{{0,24}}(?:answer|solution|response|final){_INSIDE}
 
 @dataclass(frozen=True, slots=True)
 class Thought(Opening):
-    """An opener of reasoning. ends: finds its closer; the group `stop` is no part of it. tag: the
-    name that says it is one, "" for the mark of a known model.
+    """An opener of reasoning. ends: finds its closer; the group `stop` is no part of it. late: see
+    `Mark`. tag: the name that says it is one, "" for the mark of a known model.
     """
 
     ends: re.Pattern[str] = re.compile("(?!)")
+    late: tuple[str, ...] = ()
     tag: str = ""
 
 
@@ -187,7 +190,7 @@ def opens_at(
     for opener, mark in _known():
         match = None if mark.first else opener.match(text, at)
         if match is not None:
-            return at, Thought(match.end() - at, "reasoning", ends=_ends_of(mark))
+            return at, _thought(mark, match.end() - at)
     if not final and ends_inside(text[at : at + _LONGEST].lower(), 0, _odd_openers()):
         return NEED_MORE
     shape = _SHAPE.match(text, at)
@@ -202,6 +205,10 @@ def opens_at(
     return at, Thought(shape.end() - at, "reasoning", ends=ends, tag=name)
 
 
+def _thought(mark: Mark, end: int) -> Thought:
+    return Thought(end, "reasoning", ends=_ends_of(mark), late=mark.late)
+
+
 def _may_be_shape(text: str, at: int) -> bool:
     so_far = _SHAPE_SO_FAR.match(text, at)
     return so_far is not None and (so_far["element"] is None or _is_name(so_far["element"]))
@@ -211,7 +218,7 @@ def _words_at(text: str, at: int, final: bool) -> tuple[int, Thought] | NeedMore
     for opener, mark in _known():
         match = opener.match(text, at) if mark.first else None
         if match is not None:
-            return at, Thought(match.end() - at, "reasoning", ends=_ends_of(mark))
+            return at, _thought(mark, match.end() - at)
     line = text[at : at + _LONGEST]
     if final or "\n" in line or len(line) == _LONGEST:
         return None
@@ -349,7 +356,8 @@ def end_at(text: str, pos: int, final: bool) -> int | NeedMore | None:
     match = _END.match(text, pos)
     if match is not None:
         return match.end() - pos
-    return NEED_MORE if not final and _END_BEGUN.match(text, pos) else None
+    begins = not final and (_END_BEGUN.match(text, pos) or ends_inside(text, pos, LONE_ENDS))
+    return NEED_MORE if begins else None
 
 
 def is_end(mark: str) -> bool:

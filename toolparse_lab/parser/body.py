@@ -580,7 +580,9 @@ class BodyReader:
                 if result.calls and not result.text.strip() and all(c.valid for c in result.calls):
                     cut = at
         if cut is not None:
-            self._log.open_thought = start + cut
+            late = body.opening.late if isinstance(body.opening, Thought) else ()
+            if not text.startswith(late or "\0", cut):
+                self._log.open_thought = start + cut
             token = find_token(text[:cut])
             if self._log.turn_end is None and token >= 0:
                 self._log.turn_end = start + token

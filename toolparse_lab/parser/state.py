@@ -54,7 +54,7 @@ from ..core.types import (
 )
 from ..core.types.spans import make_segment
 from ..formats.base import Codec, Envelope, Protocol, Tools
-from ..formats.reasoning import END_PATTERN, END_SO_FAR, END_STARTS, LONGEST_END
+from ..formats.reasoning import END_PATTERN, END_SO_FAR, END_STARTS, LONE_ENDS, LONGEST_END
 from ..formats.scan import longest_of, partial_finder
 from ..formats.turns import TURN_ENDS
 from .recognition.echoes import Echoes
@@ -103,6 +103,7 @@ class Setting:
         self.repeats = protocol.envelope.repeats
         self.reads_plain = protocol.id == "auto" or codec.plain_call is not Codec.plain_call
         thoughts = self.reads_reasoning
+        lone = LONE_ENDS if thoughts else ()
         held = (END_SO_FAR, LONGEST_END) if thoughts else ("", 0)
         lists = bool(self.python_starts)
         self.partial_start: Callable[[str], int]
@@ -119,10 +120,10 @@ class Setting:
         # The end of a tail waits for these.
         self.literals = literals = (*self.heads, *ends)
         if not own:
-            self.partial_start = partial_finder(literals, *held)
+            self.partial_start = partial_finder((*literals, *lone), *held)
             self.tokens = _text_tokens(literals, ends, lists, thoughts)
         else:
-            first, second = partial_finder((*fixed, *ends), *held), partial_finder(own)
+            first, second = partial_finder((*fixed, *ends, *lone), *held), partial_finder(own)
             self.partial_start = lambda tail: min(first(tail), second(tail))
             self.tokens = _Either(
                 _text_tokens((*fixed, *ends), ends, lists, thoughts),

@@ -377,10 +377,11 @@ class TextScanner:
             self._settle(at)
             return False
         start, opening = found
-        if opening.tag and tail.startswith(setting.heads, start):
-            own = setting.protocol.envelope.open(tail, start, final, setting.tools)
-            if own is not None:
-                return None
+        for place in {at, start}:
+            if tail.startswith(setting.heads, place):
+                own = setting.protocol.envelope.open(tail, place, final, setting.tools)
+                if isinstance(own, Opening) and (opening.tag or own.kind == "reasoning"):
+                    return None
         self._settle(start)
         return opening
 
