@@ -11,8 +11,11 @@ import pytest
 import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.quotations import CALLS, SEEN, TOOLS, WAYS, formats, written
+from tests.quoted_answers import OUTSIDE, answers, executed
+from tests.quoted_answers import TOOLS as TABLES
 from tests.tables import each_case
 
+BY = ("name", "auto")
 FORMATS = dict(formats())
 CASES = [
     json.loads(line)
@@ -69,3 +72,25 @@ def test_a_long_block_is_seen() -> None:
 @each_case
 def test_looking_back_for_quotation_is_linear(piece: str) -> None:
     assert grows_linearly(lambda size: tp.parse(piece * size, "hermes", TOOLS), 300)
+
+
+@pytest.mark.parametrize("half", ["tune", "test"])
+def test_few_calls_are_read_against_their_frame(half: str) -> None:
+    """`benchmarks/quotation.py` prints the rates."""
+    wrong = {True: 0, False: 0}
+    made = answers(half, 250, seed=1)
+    for answer in made:
+        wrong[answer.meant] += sum(executed(answer, r) is not answer.meant for r in BY)
+    assert wrong[True] <= 0.01 * len(made), wrong
+    assert wrong[False] <= 0.02 * len(made), wrong
+
+
+def test_what_a_stream_holds_back_is_what_a_text_says() -> None:
+    for answer in answers("tune", 40, seed=2):
+        protocol = "auto" if answer.format in OUTSIDE else answer.format
+        whole = tp.parse(answer.text, protocol, TABLES)
+        for size in (1, 3, 7):
+            parser = tp.stream(protocol, TABLES)
+            for i in range(0, len(answer.text), size):
+                parser.feed(answer.text[i : i + size])
+            assert parser.close() == whole, answer

@@ -39,9 +39,9 @@ from ..formats.json.scan import ends_in_value
 from ..formats.reasoning import END_STARTS, STARTS, end_at, opener_before, opens_at
 from ..formats.scan import longest_of
 from ..formats.turns import TURN_ENDS
-from .recognition.fences import SAID, Quoting
+from .recognition.fences import Quoting
 from .recognition.held import Held
-from .recognition.quotes import LONG_RUN, MARKS, run_length
+from .recognition.quotes import LEADS, LONG_RUN, run_length
 from .recognition.recovery import Recovery
 from .recognition.truncation import GivenUp, open_head
 from .recognition.turns import find_turn_end
@@ -331,7 +331,7 @@ class TextScanner:
         # A message that is all text only mentions calls; the header of the next one ends it.
         ends = self.message_ends
         if ends and opening.kind == "call" and not tail.startswith(ends, at):
-            quoting.note_example(at, opening, SAID)
+            quoting.note_example(at, opening)
             return None
         if opening.name and self._is_word(tail, at, opening):
             opening = replace(opening, speculative=True)
@@ -350,7 +350,7 @@ class TextScanner:
         here, start = self._feed.base + at, self._log.text_start
         if here - start < 2:  # at most a line break since the last call
             return here == start or quoting.line_at == here
-        return at > 1 and tail[at - 1] == "\n" and tail[at - 2] not in MARKS
+        return at > 1 and tail[at - 1] == "\n" and tail[at - 2] not in LEADS
 
     def _is_word(self, tail: str, at: int, opening: Opening) -> bool:
         # A tag named after a tool in a sentence is a word, unless a call comes of it.
@@ -510,8 +510,12 @@ class TextScanner:
             if closed is None:
                 outcome = NEED_MORE
             else:
-                is_text = self.is_of_other_tool(outcome.decoded, self.quoting.before(at))
-                if is_text or self.quoting.shows(tail, at, outcome.end, closed):
+                shows: bool | None = self.is_of_other_tool(outcome.decoded, self.quoting.before(at))
+                if not shows:
+                    shows = self.quoting.shows(tail, at, outcome.end, closed, final)
+                if shows is None:
+                    outcome = NEED_MORE
+                elif shows:
                     outcome = Held(outcome.end)
         return self._settle_outcome(outcome, at)
 

@@ -25,12 +25,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from ...core.types import Problem, Span
 from ...formats.base import NEED_MORE, NeedMore, Opening
+from ...formats.scan import Close
 from ..state import Feed, Log, Setting
+from .quotation import (
+    EVIDENCE,
+    evidence_after,
+    evidence_of_lead,
+    has_placeholder,
+    is_settled,
+    reasons,
+    score,
+)
 from .quoted_sections import Shown
 from .quotes import (
     LINE_HEAD,
@@ -39,7 +50,6 @@ from .quotes import (
     WINDOW,
     goes_on_lazily,
     introduces_block,
-    is_example,
     is_indented,
     sign_of,
 )
@@ -50,11 +60,29 @@ _TOKEN = re.compile(r"<[|\uff5c]|\[[A-Z_]{4,24}\]|\]<\]")
 # A fence in quotation marks, which is no fence by its place, and nothing that closes the marks.
 _QUOTED_FENCE = re.compile(r"[\"'“„«]```(?!.*```[ \t]*[\"'”»])", re.DOTALL)
 _NOT, _FENCE_LINE, _INSIDE = range(3)
-# Signs of an example, as the sentence about it names them.
-_IN_CODE = "inside quoted code"
-_QUOTED = "inside a quotation"
-SHOWN = "introduced as one"
-SAID = "in a message that is text"
+SAID = "a call in a message that is text is an example"
+# Lines of marks that open a block of what is only shown, and close it. Below a line of words they
+# underline a heading.
+_BLOCK_MARK = re.compile(
+    r"[ \t]{0,8}(?:\w{1,20} ?= ?)?"
+    r"(\"\"\"|'''|-{3,}|={4,}|\.{4,}|\+{4,}|\*{4,}|_{4,}|:{3,}|%{3,}|<{3,}|>{3,})"
+    r"[ \t]*\w{0,20}[ \t\r]*\Z"
+)
+_LONGEST_MARK = 48
+_DIFF_HEADER = re.compile(
+    r"^[ \t]{0,4}(?:@@ |diff --git |--- \S|\+\+\+ \S|index [0-9a-f]{6})", re.MULTILINE
+)
+_DIFF_LINE = re.compile(r"[ \t]{0,4}([+-])(?![+-])[ \t]{0,8}\Z")
+_TIME = (
+    r"[\[(]?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d{1,6})?Z?"
+    r"(?:\s?[AaPp][Mm])?[\])]?"
+)
+_SPEAKER = r"[<\[]?[\w@. -]{1,32}[>\]]?"
+_TRANSCRIPT = re.compile(
+    rf"[ \t]*(?:[-*][ \t])?(?:\*\*)?{_TIME}[ \t]*[-\u2013|]?[ \t]*(?:\*\*)?"
+    rf"(?:{_SPEAKER}(?:\*\*)?(?:[:>\uff1a]|(?<=>))(?:\*\*)?|[A-Z]{{4,8}})[ \t]*\Z"
+    rf"|[ \t]*{_SPEAKER}[ \t]*[\[(]{_TIME}[\])]?[ \t]*[:>\uff1a][ \t]*\Z"
+)
 
 
 class Quoting:
@@ -72,6 +100,12 @@ class Quoting:
         self.block_end = 0  # in raw, after the last inline code in as many ticks as a fence's
         self.shown: Shown | None = None
         self._fence_line = False  # still on the line that opened the fence
+        self._fence_at = 0  # where the line begins that opened the fence, and the one after it
+        self._inside = 0
+        self._fence_shows: bool | None = None  # whether calls in it are only shown
+        self._mark = ""  # of a block that is open, where its line begins, and the one after it
+        self._mark_at = self._mark_end = 0
+        self._words_at = -1  # where the last line with words begins
         self._lone = _NOT  # progress in a code fence with nothing visible before it
         # Between the two offsets nothing ends the inline code; the third says whether it is closed
         # after them.
@@ -84,7 +118,9 @@ class Quoting:
     @property
     def is_open(self) -> bool:
         """True if something before this place may make an example of an opener here."""
-        return bool(self.fence or self.ticks or (self.shown is not None and self.shown.end))
+        return bool(
+            self.fence or self.ticks or self._mark or (self.shown is not None and self.shown.end)
+        )
 
     # what the text scanner reports
 
@@ -101,8 +137,14 @@ class Quoting:
         # unmatched backtick must not hide the calls of all later lines.
         if self.blank and self.ticks and not self._in_code(end):
             self.ticks = 0
+        if not self.blank:
+            if 3 < end - self.line_at <= _LONGEST_MARK and not self.fence:
+                self._note_mark(self.line_at, end)
+            self._words_at = self.line_at
         self.blank = True
         self.line_at = end
+        if self._fence_line:
+            self._inside = end
         self._fence_line = False
         if self._lone == _FENCE_LINE:
             self._lone = _INSIDE
@@ -129,6 +171,7 @@ class Quoting:
             self.fence = run
             self.ticks = 0
             self._fence_line = True
+            self._fence_at, self._inside, self._fence_shows = self.line_at, at + run, None
             self._lone = _NOT if self.spoken else _FENCE_LINE
         elif not self.ticks:
             self.ticks = run
@@ -148,58 +191,206 @@ class Quoting:
         """Return the opener unless it is an example, which is noted. NEED_MORE where the inline
         code around it may still be closed.
         """
-        if self.fence:
-            if opening.kind != "call":
-                return opening
-            # An example in a code fence is no call; but a fence may be all that the model says.
-            if self._lone == _INSIDE:
-                return replace(opening, speculative=True)
-            self.note_example(at, opening, _IN_CODE)
-            return None
-        closed = self.closes(tail, at, final)
-        if closed is None:
+        lone = self.fence and self._lone == _INSIDE
+        if opening.kind == "reasoning" or lone:
+            # A fence may be all that the model says.
+            return replace(opening, speculative=True) if opening.kind == "call" else opening
+        names = ["fence" if tail[at] == "`" else "delimiters"]
+        is_line = False
+        if not self.fence:
+            closed = self.closes(tail, at, final)
+            if closed is None:
+                return NEED_MORE
+            sign = self.sign(tail, at)
+            quoted = closed or sign in ("marks", "line")
+            goes_on = not quoted and self._shown_goes_on(
+                at, opening.end if opening.kind == "markup" else 0
+            )
+            if quoted or goes_on:
+                is_line = sign == "line" or (goes_on and bool(self.shown and self.shown.alone))
+                self.note_example(at, opening, ["code" if closed else "quotation"], alone=is_line)
+                return None
+            names += self._signs_of_block(sign)
+        names += self._frames(tail, at)
+        names += evidence_of_lead(
+            self._lead(at, "indented" in names or "indented-token" in names),
+            len(names) == 1 and names[0] == "delimiters",
+        )
+        shows = self._fence_shows if self.fence else None
+        if opening.kind == "markup" and shows is None and score(names) > -2:
+            # Of markup only the opener of several calls may be shown.
+            rest = tail[at + opening.end :].lstrip()
+            if not rest.startswith(self._setting.heads):
+                return opening if final or len(rest) >= self._setting.longest_head else NEED_MORE
+        if shows is None:
+            shows = self._weigh(
+                names, tail, at, None if not final else self._end_of(tail, at, opening)
+            )
+        if shows is None:
             return NEED_MORE
-        if closed:
-            self.note_example(at, opening, _IN_CODE)
-            return None
+        if self.fence:
+            self._fence_shows = shows
+        if not shows:
+            return replace(opening, speculative=True) if self.fence else opening
+        self.note_example(at, opening, names, alone=not self.fence)
+        return None
 
-        sign = self.sign(tail, at)
-        if sign or self._shown_goes_on(at, opening.end if opening.kind == "markup" else 0):
-            alone = sign == "line" if sign else self.shown is not None and self.shown.alone
-            self.note_example(at, opening, _QUOTED, alone=alone)
-            return None
-        if tail[at] == "`" and is_example(self.before(at)):
-            # The fence is the opener itself.
-            self.note_example(at, opening, SHOWN, alone=True)
-            return None
-        return opening
-
-    def shows(self, tail: str, at: int, end: int, closed: bool) -> bool:
+    def shows(self, tail: str, at: int, end: int, closed: bool, final: bool) -> bool | None:
         """Return True for calls outside their format, tail[at:end], that are an example, which is
-        noted. closed: in inline code.
+        noted; None where more text decides. closed: in inline code.
         """
+        opening = Opening(end, whole=True)
         if self._shown_goes_on(at):
             alone = self.shown is not None and self.shown.alone
-        else:
-            sign = "marks" if closed else self.sign(tail, at)
-            if not sign and not self._is_introduced(at):
-                return False
-            alone = sign != "marks"
-        self.note_example(at, Opening(end, whole=True), SHOWN, alone=alone)
-        return True
+            self.note_example(at, opening, ["quotation"], alone=alone)
+            return True
+        sign = "marks" if closed else self.sign(tail, at)
+        if sign in ("marks", "line"):
+            self.note_example(at, opening, ["quotation"], alone=sign == "line")
+            return True
+        names = ["fence" if tail[at] == "`" else "line", *self._signs_of_block(sign)]
+        names += self._frames(tail, at)
+        if self._goes_on_after(at):
+            names.append("lazy")
+        lead = self._lead(at, sign != "")
+        names += evidence_of_lead(lead, False)
+        if has_placeholder(tail[at:end]):
+            names.append("placeholder")
+        shows = self._weigh(names, tail, at, end if final else None, bool(lead))
+        if shows:
+            self.note_example(at, opening, names, alone=True)
+        return shows
 
-    def note_example(self, at: int, opening: Opening, sign: str, *, alone: bool = False) -> None:
+    def _weigh(
+        self, names: list[str], tail: str, at: int, end: int | None, waits: bool = False
+    ) -> bool | None:
+        # Whether a call is only shown, None where the text after it decides. names: the evidence so
+        # far, to which that of the text after it is added. end: after the call in the finished
+        # text, None in one that goes on. waits: what follows says something even without a sign
+        # before the call.
+        if not waits and all(EVIDENCE[name].weight <= 0 for name in names):
+            return False
+        if is_settled(names):
+            return True
+        if end is None:
+            return None
+        after = tail[end:]
+        if "delimiters" in names and has_placeholder(tail[at:end]):
+            names.append("placeholder")
+        if self.fence:
+            rest = re.search(rf"^[ \t]{{0,3}}`{{{self.fence},}}[ \t]*$", after, re.MULTILINE)
+            inner = after[: rest.start()] if rest else after
+            if re.search(r"\w", inner) and not inner.lstrip().startswith(self._setting.heads):
+                names.append("other-code")
+            after = after[rest.end() :] if rest else ""
+        if "block" in names and re.search(
+            rf"^[ \t]{{0,8}}{re.escape(self._mark)}[ \t]*$", after, re.MULTILINE
+        ):
+            names.append("closed-block")
+        if "diff-line" in names:
+            sign = _DIFF_LINE.match(self._line_before(at))
+            other = "-" if sign and sign[1] == "+" else "+"
+            if after.lstrip("\n").startswith(other):
+                names.append("diff")
+        names += evidence_after(after)
+        return score(names) > 0
+
+    def _end_of(self, tail: str, at: int, opening: Opening) -> int:
+        # After the call that opens at tail[at] of a finished text.
+        if opening.whole:
+            return at + opening.end
+        closers = self._setting.closers
+        if opening.kind != "call":
+            # After all calls that it opens.
+            ends = [m.end() for m in closers.finditer(tail[at:])] if closers is not None else []
+            return at + max(ends, default=opening.end)
+        envelope = (opening.owner or self._setting.protocol).envelope
+        scanner = envelope.scanner(opening, self._setting.tools)
+        step = scanner.scan(tail[at + opening.end :], True)
+        close = step if isinstance(step, Close) else scanner.finish()
+        return len(tail) if close is None else at + opening.end + close.end
+
+    def _signs_of_block(self, sign: str) -> tuple[str, ...]:
+        return ("indented-token" if sign == "token" else "indented",) if sign else ()
+
+    def _frames(self, tail: str, at: int) -> list[str]:
+        # What frames the call at tail[at], quotation aside.
+        if self.fence:
+            here = self._feed.base + at
+            inner = self._feed.text_of(Span(max(self._inside, self._log.text_start), here))
+            among = self.shown is not None and self.shown.end > self._log.text_start
+            return [
+                "in-fence",
+                *(("other-code",) if re.search(r"\w", inner) else ()),
+                *(("among",) if among else ()),
+            ]
+        names: list[str] = []
+        if self._mark:
+            names.append("block")
+        line = self._line_before(at)
+        if not line.strip():
+            lead = self._lead(at)
+            return [*names, "transcript"] if _TRANSCRIPT.match(lead) else names
+        if _TRANSCRIPT.match(line):
+            names.append("transcript")
+        elif sign := _DIFF_LINE.match(line):
+            before = self.before(at)
+            lines = before[: len(before) - len(line)].rstrip().rpartition("\n")[2]
+            opposite = "-" if sign[1] == "+" else "+"
+            is_diff = _DIFF_HEADER.search(before) or lines.startswith(opposite)
+            names.append("diff" if is_diff else "diff-line")
+        return names
+
+    def _line_before(self, at: int) -> str:
+        # What is before tail[at] on its line.
+        return self.before(at).rpartition("\n")[2]
+
+    def _lead(self, at: int, is_block: bool = False) -> str:
+        # The line that leads to tail[at], its fence, or its block: the rest of its own line, or the
+        # one before. is_block: the block is an indented one.
+        here = self._feed.base + at
+        if self.fence:
+            here = self._fence_at
+        elif self._mark and not self._feed.text_of(Span(self._mark_end, here)).strip():
+            here = self._mark_at
+        start = max(self._log.text_start, here - WINDOW)
+        before = self._feed.text_of(Span(start, max(start, here))).rstrip()
+        while is_block and is_indented(before[before.rfind("\n") + 1 :]):
+            before = before[: max(0, before.rfind("\n"))].rstrip()
+        return before.rpartition("\n")[2]
+
+    def _note_mark(self, start: int, end: int) -> None:
+        # A line of marks opens a block, or closes it.
+        mark = _BLOCK_MARK.match(self._feed.text_of(Span(start, end - 1)))
+        if mark is None:
+            return
+        if self._mark == mark[1]:
+            self._mark = ""
+            return
+        # Right below words it underlines a heading.
+        before = self._feed.text_of(Span(max(self._words_at, start - WINDOW), start))
+        words = before.rstrip(" \t\r")
+        is_below = self._words_at >= 0 and words.endswith("\n") and not words.endswith("\n\n")
+        if is_below and mark[1][0] in "-=" and not words.rstrip().endswith((":", "\uff1a", "]")):
+            return
+        self._mark, self._mark_at, self._mark_end = mark[1], start, end
+
+    def note_example(
+        self, at: int, opening: Opening, names: Sequence[str] = (), *, alone: bool = False
+    ) -> None:
         """Note an opener as an example, so that `why` can tell where a call went.
 
-        sign: where it is, in words. alone: it says nothing of the lines after it.
+        names: the evidence, none for a message that is text. alone: it says nothing of the lines
+        after it.
         """
         here = self._feed.base + at
-        if sign != SAID:  # all of such a message is text, up to its own end
+        message = SAID
+        if names:  # all of a message that is text is text, up to its own end
+            message = f"this call is only shown: {reasons(names)}"
             if self.shown is None:
                 self.shown = Shown(self._setting, self._feed)
             self.shown.begin(here, opening, alone)
         if opening.kind == "call":
-            message = f"a call {sign} is an example"
             span = Span(here, here + opening.end)
             problem = Problem("scan", "call.quoted-example", "info", message, "", span)
             self._log.problems.append(problem)
@@ -258,8 +449,11 @@ class Quoting:
         self._searched = base + at, base + stop
         return (len(tail), False) if final else None
 
-    def sign(self, tail: str, at: int) -> Literal["", "line", "marks"]:
-        """Return the sign before tail[at] that the text beginning there is a quotation."""
+    def sign(self, tail: str, at: int) -> Literal["", "line", "marks", "block", "token"]:
+        """Return the sign before tail[at] that the text beginning there is a quotation.
+
+        "block": it is in an indented block; "token": as well, and begins with a special token.
+        """
         here, start = self._feed.base + at, self._log.text_start
         if here == start:
             return ""
@@ -273,13 +467,12 @@ class Quoting:
         sign = sign_of(self.before(at), head)
         if sign or not is_indented(head):
             return sign
-        # Nobody writes a model's special tokens by hand: indented, they are code only where the
-        # words before them say so.
-        if _TOKEN.match(tail, at):
-            return "line" if is_example(self.before(at)) else ""
-        return "line" if self._in_block() else ""
+        if not self._in_block(head):
+            return ""
+        # Nobody writes a model's special tokens by hand.
+        return "token" if _TOKEN.match(tail, at) else "block"
 
-    def _in_block(self) -> bool:
+    def _in_block(self, head: str) -> bool:
         # This line, which is indented, is one of a block of code that words introduce. The text is
         # looked at backwards, to the line before the block or to the last line that was asked
         # about, so that no line is looked at for every opener after it.
@@ -288,11 +481,12 @@ class Quoting:
         stop = max(self._log.text_start, last_at)
         if line_at == last_at:
             return verdict
+        indent = len(head.expandtabs(4)) - len(head.expandtabs(4).lstrip())
         window, answer = WINDOW, None
         while answer is None:
             start = max(stop, line_at - window)
             before = self._feed.text_of(Span(start, line_at))
-            answer = introduces_block(before, start == stop)
+            answer = introduces_block(before, start == stop, indent)
             if answer is None and start == stop:
                 answer = verdict and stop == last_at
             window *= 4
@@ -317,11 +511,11 @@ class Quoting:
                 self._line = start, head
         return head
 
-    def _is_introduced(self, at: int) -> bool:
-        # The text before a line or a fence makes it an example. So does code in as many ticks as a
-        # fence's of which only a line break parts it.
+    def _goes_on_after(self, at: int) -> bool:
+        # The text before a line or a fence is a quotation that goes on. So does code in as many
+        # ticks as a fence's of which only a line break parts it.
         before = self.before(at)
-        if is_example(before) or goes_on_lazily(before) or _QUOTED_FENCE.search(before):
+        if goes_on_lazily(before) or _QUOTED_FENCE.search(before):
             return True
         end = self.block_end
         here = self._feed.base + at

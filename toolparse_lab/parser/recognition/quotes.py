@@ -1,4 +1,4 @@
-"""Signs of quotation before an opener: marks, quoted lines, and words that introduce an example."""
+"""Marks of quotation before an opener: quotation marks, quoted lines, indented blocks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _RUN_OF_TICKS = re.compile(rf"`{{1,{LONG_RUN}}}")
 
 # A quoted line, also in a list, or a row of a table.
 _LINE_SIGN = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:>|\|[ \t])")
+_ITEM = re.compile(r" {0,3}(?:[-*+]|(?:\*\*)?(?:[Ss]tep )?\d{1,3}[.):])[ \t]+")
 _INDENTED_LINE = re.compile(r" {4}| {0,3}\t")
 # A straight mark opens behind white space or a bracket, and closes anywhere else.
 _STRAIGHT = re.compile(r"(?P<open>(?:^|(?<=[\s(\[{:=,;>\u2014\u2013]))\\?[\"'](?=\S|\Z))|[\"']")
@@ -24,28 +25,11 @@ MARKS = frozenset("\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u30
 """characters after which a line break, and then an opener, may be a quotation all the same"""
 
 
+LEADS = MARKS | frozenset(":\uff1a\u2014\u2013-*_)]\n\r")
+"""characters after which a line break, and then an opener, may be introduced as well"""
 _SIGN = re.compile("[\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e]")
 # An apostrophe is no mark; one that stands right before markup is.
 _SINGLE = re.compile(r"(?:^|[\s(\[{:=,;>\u2014\u2013])\\?'(?:[<\[{`|][^'\n]*)?\Z")
-# A block is an example where the words before it say so, or say that it is somebody else's.
-_EXAMPLE = re.compile(
-    r"\b(?:examples?|e\.\s?g|for instance|such as|samples?|illustrat\w+|hypothetical\w*"
-    # A draft may be what the tool writes: only that of a call, or one that is not sent, is shown.
-    r"|drafts?(?:\s+of\s+(?:the|a|my)\s+calls?|\W{1,3}(?:only|not)\b)|pseudo-?code"
-    r"|like th(?:is|at)|looks? like|instead of|avoid|never(?!\s+mind)|refuse"
-    r"|(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca)(?:\s+not|n['\u2019]t)\s+"
-    r"(?:do|call|run|execute|send|use|make|follow|perform|be|write)"
-    r"|beispiel\w*|ejemplo|exemple|esempio|exemplo|(?:bij)?voorbeeld|e[kx]sempel|esimerki\w*"
-    r"|przyk\u0142ad\w*|\u00f6rne(?:\u011fin|k)|v\u00ed d\u1ee5|contoh"
-    r"|(?:\u043d\u0430)?\u043f\u0440\u0438(?:\u043c\u0435\u0440|\u043a\u043b\u0430\u0434))\b"
-    r"|\b(?:says?|said|wrote|writes|written|reads?|contain(?:s|ed|ing)?|quot(?:es?|ed|ing)"
-    r"|states?|told|tells)\b[^.!?\n]*:\s*\Z"
-    # Chinese and Japanese, Korean, Arabic, Hindi, Hebrew, Thai: words without borders.
-    r"|\u4f8b|\uc608\ub97c \ub4e4|\uc608\uc2dc|\u0645\u062b\u0627\u0644|\u0645\u062b\u0644\u0627"
-    r"|\u0909\u0926\u093e\u0939\u0930\u0923|\u05d3\u05d5\u05d2\u05de\u05d4"
-    r"|\u0e15\u0e31\u0e27\u0e2d\u0e22\u0e48\u0e32\u0e07",
-    re.IGNORECASE,
-)
 
 
 def sign_of(before: str, line_head: str) -> Literal["", "line", "marks"]:
@@ -100,25 +84,23 @@ def goes_on_lazily(before: str) -> bool:
     return False
 
 
-def is_example(before: str) -> bool:
-    # The block after `before` is introduced as an example, or as someone's words.
-    return bool(_EXAMPLE.search(before.rstrip().rpartition("\n")[2]))
-
-
 def is_indented(line: str) -> bool:
     return _INDENTED_LINE.match(line) is not None
 
 
-def introduces_block(before: str, whole: bool) -> bool | None:
-    # The line before an indented block makes it one of code: by a colon or a blank line. whole:
-    # the first line of `before` is not part of a longer one. None if all its lines belong to the
-    # block.
+def introduces_block(before: str, whole: bool, indent: int) -> bool | None:
+    # The line before an indented block makes it one of code: by a colon or a blank line. What is
+    # indented as the text of a list's item is no such block. whole: the first line of `before` is
+    # not part of a longer one. indent: of the block. None if all its lines belong to the block.
     lines = before.split("\n")[:-1]
     blank = False
     for line in reversed(lines if whole else lines[1:]):
         if not line.strip():
             blank = True
         elif not is_indented(line):
+            item = _ITEM.match(line)
+            if item is not None and indent < item.end() + 4:
+                return False
             return blank or line.rstrip().endswith((":", "\uff1a"))
     return None
 

@@ -1,8 +1,7 @@
 """Places of a finished text that only show something.
 
 They are lines that begin with `>`, code spans with text around them, and blocks of code, fenced or
-indented, whose introduction calls them an example. The signs are those of `quotes`. More words
-count here, since nothing is executed because of them.
+indented, whose introduction calls them an example. The signs are those of `quotes` and `quotation`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from .quotes import LINE_HEAD, WINDOW, is_example, is_indented, sign_of
+from .quotation import evidence_of_lead, score
+from .quotes import LINE_HEAD, WINDOW, is_indented, sign_of
 
 Ranges: TypeAlias = list[tuple[int, int]]
 """(start, end) of places in a text, in order."""
@@ -21,23 +21,6 @@ _QUOTED_LINES = re.compile(r"^[ \t]{0,3}>(?!>>\w)[^\n]*(?:\n[ \t]{0,3}>[^\n]*)*"
 _TICKS = re.compile(r"`+")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _FENCE = re.compile(r"^[ \t]{0,3}(?P<ticks>`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
-# Words of an introduction that tells how something would be done. Those of the engine come first.
-_EXPLAINS = re.compile(
-    r"\b(?:you|one|users?|developers?|someone|anyone)\s+(?:can|could|would|might|may|should|need|"
-    r"must|have to|use|call|write)\b"
-    r"|\b(?:would|could|might)\s+(?:be|look|have|call|use|write|need|send|take)\b"
-    r"|\b(?:the|its|this) (?:call )?format\b[^\n]{0,40}\bis\b"
-    r"|\b(?:how to|syntax|template|signature|definition|schema|placeholders?|documentation|usage|"
-    r"hypothetical\w*|in general|generally|demonstrat\w+|explain\w*|if (?:i|we|you) (?:had|were))\b"
-    r"|\b(?:man (?:kann|könnte|würde)|(?:du|sie) (?:kannst|könntest|können|könnten)|etwa so"
-    r"|würde|könnte|sähe|zum beispiel|z\.\s?b\.)"
-    r"|\b(?:on (?:peut|pourrait)|vous (?:pouvez|pourriez)|serait|comme ceci|ainsi)\b"
-    r"|\b(?:podr[ií]as?|se puede|puedes|ser[ií]a|pode(?:ria)?|así|assim)\b"
-    r"|\b(?:si può|potresti|sarebbe|così|zou|można)\b"
-    "|\\b(?:\u043c\u043e\u0436\u043d\u043e|\u043c\u043e\u0436\u0435\u0442\u0435)\\b"
-    r"|比如|可以这样|格式|のように|場合は",
-    re.IGNORECASE,
-)
 _DEFINES_TARGET = re.compile(
     r"^\s*(?:async\s+)?(?:def|function|fn|func|class|interface)\s+\w", re.MULTILINE
 )
@@ -136,8 +119,7 @@ def _fences(text: str) -> Iterator[tuple[int, int]]:
 
 def _is_introduced(text: str, start: int) -> bool:
     before = text[max(0, start - _INTRODUCTION) : start].rstrip()
-    line = before.rpartition("\n")[2]
-    return is_example(before) or _EXPLAINS.search(line) is not None
+    return score(evidence_of_lead(before.rpartition("\n")[2], False)) > 0
 
 
 def _code_spans(text: str, fences: Ranges) -> Ranges:

@@ -43,9 +43,7 @@ _HEAD = re.compile(
     rf"|(?P<object>\{{)(?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}:)"
 )
 # Elements that show what they hold, in pages and in prompts, and other things that do.
-_BOXES = frozenset(
-    ("pre", "code", "samp", "blockquote", "quote", "q", "example", "document", "details")
-)
+_BOXES = frozenset(("pre", "code", "samp", "blockquote", "quote", "q", "example", "document"))
 _RESULTS = frozenset(("tool_response", "tool_result"))
 # Elements that hold the value of a parameter, in whatever format.
 _VALUES = frozenset(("arg_value", "param_value", "parameter", "param", "arg", "argument"))

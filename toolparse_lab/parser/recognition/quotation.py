@@ -1,0 +1,352 @@
+"""Is a call in a text meant, or only shown? Evidence for both, weighed."""
+
+# How it works
+# ------------
+# What is around a call is evidence: the form it is written in, a frame (a quotation, a fence, a
+# diff), the sentence that leads to it, and what follows. Each piece has a name, a weight and a
+# reason (`EVIDENCE`); positive weights say that the call is shown. A call whose weights add up to
+# more than zero is shown. No word of a sentence does that alone: the form always counts against it.
+#
+# Words are looked at in the last sentence before the call, and only if it introduces the call. An
+# example is introduced by a word at the sentence's beginning or end; in its middle the word speaks
+# of something else ("for example on the pages of the harbour:").
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Evidence(NamedTuple):
+    """One piece of evidence. A positive weight says that the call is shown."""
+
+    name: str
+    weight: float
+    reason: str
+
+
+_TABLE = (
+    # how the call is written
+    Evidence("delimiters", -2.0, "it has the delimiters of its format"),
+    Evidence("fence", -1.0, "a fence holds nothing but the call"),
+    Evidence("line", -1.0, "the call has lines of its own"),
+    # frames
+    Evidence("code", 9.0, "it is inside quoted code"),
+    Evidence("quotation", 9.0, "it is inside a quotation"),
+    Evidence("in-fence", 2.0, "it is inside a fence"),
+    Evidence("other-code", 3.0, "other lines stand in the same fence"),
+    Evidence("indented", 2.5, "it is in an indented block"),
+    Evidence("indented-token", 0.5, "it is indented"),
+    Evidence("block", 0.25, "a line of marks opens a block before it"),
+    Evidence("closed-block", 4.0, "the same marks close the block after it"),
+    Evidence("diff", 5.0, "it is a line of a diff"),
+    Evidence("diff-line", 0.5, "its line begins with the sign of a diff"),
+    Evidence("transcript", 5.0, "it is a line of a transcript"),
+    Evidence("page", 4.0, "it is an element of a page"),
+    Evidence("step", 0.5, "a numbered step leads to it"),
+    Evidence("among", 1.5, "another call before it is only shown"),
+    Evidence("lazy", 5.0, "it goes on with a quotation"),
+    # the sentence before
+    Evidence("example", 3.5, "the words before it introduce an example"),
+    Evidence("reported", 3.5, "the words before it are about what somebody else says"),
+    Evidence("refusal", 2.5, "the words before it say that it is not done"),
+    Evidence("instead", 1.0, "the words before it are about something else to do"),
+    Evidence("advice", 2.25, "the words before it say what others can do"),
+    Evidence("format", 1.5, "the words before it are about a format"),
+    Evidence("intent", -1.5, "the words before it say that it is done"),
+    # the call, and what follows
+    Evidence("placeholder", 2.5, "a value of it is a placeholder"),
+    Evidence("last", -1.0, "nothing follows it"),
+    Evidence("words-after", 1.0, "words follow it"),
+    Evidence("explained", 1.5, "the words after it explain it"),
+    Evidence("intent-after", -1.0, "the words after it go on with the work"),
+    Evidence("request", 2.0, "the request asks for an example"),
+)
+EVIDENCE: dict[str, Evidence] = {evidence.name: evidence for evidence in _TABLE}
+_AT_MOST_AFTER = -1.0  # what the text after a call can say at most for it
+
+
+def score(names: Iterable[str]) -> float:
+    """Return the sum of the weights: more than zero says that the call is shown.
+
+    >>> score(["delimiters", "in-fence", "last"]), score(["delimiters", "in-fence", "example"])
+    (-1.0, 3.5)
+    """
+    return sum(EVIDENCE[name].weight for name in names)
+
+
+def is_settled(names: Iterable[str]) -> bool:
+    """Return True if the call is shown whatever follows it."""
+    return score(names) + _AT_MOST_AFTER > 0
+
+
+def reasons(names: Iterable[str]) -> str:
+    """Return the evidence that a call is shown, as one phrase.
+
+    >>> reasons(["delimiters", "in-fence", "example"])
+    'it is inside a fence, the words before it introduce an example'
+    """
+    shown = [EVIDENCE[name] for name in names if EVIDENCE[name].weight > 0]
+    return ", ".join(evidence.reason for evidence in shown)
+
+
+# words, by what they are evidence of
+#
+# Words of Latin and Cyrillic letters are whole; the other scripts have no borders between words.
+
+
+def _words(latin: str, other: str = "") -> re.Pattern[str]:
+    borders = rf"(?<!\w)(?:{latin})(?!\w)"
+    return re.compile(f"{borders}|{other}" if other else borders, re.IGNORECASE)
+
+
+# "for example", which is about what follows, and "example", which may be part of any phrase.
+_SUCH_AS = (
+    r"for example|for instance|e\.\s?g|such as|like th(?:is|at|ese)|like so|hypothetically"
+    r"|zum beispiel|beispielsweise|z\.\s?b|etwa so|so etwa"
+    r"|par exemple|p\.\s?ex|comme (?:ceci|cela|ça|suit)|por ejemplo|p\.\s?ej|por exemplo"
+    r"|ad esempio|per esempio|bijvoorbeeld|bijv|na przykład|np|например|наприклад"
+    r"|til eksempel|till exempel|esimerkiksi|örneğin|ví dụ|misalnya"
+)
+_SAMPLE = (
+    r"examples?|samples?|illustrations?|pseudo-?code|beispiel(?:e|aufrufe?|code)?|exemples?"
+    r"|ejemplos?|exemplos?|esempi[oa]?|voorbeeld(?:en|aanroep)?|przykład[yu]?|примеры?"
+    r"|приклади?|e[kx]sempel|esimerkki|örnek|contoh"
+)
+_SUCH_AS_SIGNS = (
+    "例如|比如|譬如|例えば|たとえば|譬えば|예를 들어|예를 들면|이를테면|مثلا|उदाहरण के लिए|למשל|เช่น"
+)
+_SAMPLE_SIGNS = "例|サンプル|예시|예제|예|مثال|उदाहरण|דוגמה|ตัวอย่าง"
+_CALL = (
+    r"(?:calls?|tools?|functions?|formats?|syntax|usage|use|requests?|how|such|aufruf\w*|appels?"
+    r"|format|utilisation|llamadas?|usos?|chamadas?|chiamat[ae]|aanroep\w*|gebruik|wywoła\w+"
+    r"|użyci\w+|вызов\w*|использован\w*|invocations?|formato)"
+)
+_MARKED = re.compile(
+    rf"\W*(?:{_SUCH_AS})(?!\w)"
+    r"|\W*(?:(?:here|this|that|below|hier|das|dies|voici|ceci|aquí|esto|aqui|isto|ecco|questo|oto"
+    r"|to|вот|это|dit|see|consider|siehe|voir|zie|zobacz|см)(?!\w)\W*(?:(?:is|are|ist|sind|va|est"
+    r"|es|está|é|está|è|jest|as|also|noch)\W+){0,2})?"
+    r"(?:(?:an?|the|one|another|more|other|next|first|ein\w*|weiteres|une?|una?|otro|autre|um|outro"
+    r"|un['’]?|een|nog|minimal|short|simple|typical|possible|kurzes|petit|jeszcze|один|ещё)\W+)*"
+    rf"(?:{_SAMPLE})(?:\s*[:：]|\s*\Z|\W+(?:\w+\W+){{0,3}}?(?:\w+['’])?{_CALL}(?!\w))"
+    rf"|\W*an?\W+(?:possible|typical|sample|minimal|valid|simple)\W+{_CALL}(?!\w)",
+    re.IGNORECASE,
+)
+_ENDS_MARKED = re.compile(
+    rf"(?<!\w)(?:{_SUCH_AS}|(?:an|one|another|ein|un|un|um|een) (?:{_SAMPLE})"
+    rf"|(?:{_SAMPLE})(?: \w+['’]?)? ?{_CALL})\)?\W*\Z",
+    re.IGNORECASE,
+)
+_MENTIONED = _words(rf"{_SUCH_AS}|{_SAMPLE}")
+_FORMAT = _words(
+    r"formats?|syntax|templates?|usage|snippets?|documentation|docs|manual|tutorials?|signature"
+    r"|placeholders?|how to|would look|looks? like|see|vorlage|anleitung|schreibweise|aussehen"
+    r"|formato|sintaxis|sintaxe|sintassi|plantilla|modelo|syntaxe|modèle|gabarit|opmaak|sjabloon"
+    r"|składni\w*|szablon\w*|wyglądać|формат\w*|синтаксис\w*|шаблон\w*|выгляд\w+",
+    "格式|语法|写法|模板|构文|構文|書き方|書式|形式|형식|문법|구문|のように|次の通り|如下",
+)
+_FORMAT_IS = re.compile(
+    rf"(?:{_FORMAT.pattern})\s*(?:(?:is|are|ist|lautet|looks?|est|es|é|è|jest)(?!\w)"
+    rf"|[是为は은는如:：]"
+    rf"|\Z)",
+    re.IGNORECASE,
+)
+# What others can do, in the last clause: "as you cannot see it, I print it:" is none.
+_ADVICE = _words(
+    r"(?:you|users?|developers?|someone|anyone|people)\s+(?:\w+\s+)?"
+    r"(?:can|could|would|might|may|should|must|have to|need to|use|call|write|run|type)"
+    r"|(?:one|we)\s+(?:can|could|would|might|may|should)"
+    r"|(?:would|could|might) (?:be|look|have|call|use|write|send|run)"
+    r"|in general|generally|if (?:i|we|you) (?:had|were|wanted?)"
+    r"|(?<=, )(?:use|run|call|write|type)|\A\W*(?:use|write|type)"
+    r"|man (?:kann|könnte|würde|muss|schreibt|ruft|verwendet|nimmt)|(?:verwendet|schreibt"
+    r"|ruft|nimmt)"
+    r" man|(?:könn|kann|könnt)\w* (?:man|sie|du|ihr)|(?:du|sie|ihr) (?:kannst|könn\w+|musst|müssen"
+    r"|sollte\w*)|würde|könnte|sähe"
+    r"|on (?:peut|pourrait|écrit|doit|utilise|appelle)|(?:vous|tu) (?:pouv\w+|peux|dev\w+|pourr\w+)"
+    r"|pourr\w+|serait"
+    r"|se (?:puede|podría|escribe|usa|debe|utiliza|llama)|pued(?:es|e usted)|podr[ií]as?"
+    r"|sería|debes?"
+    r"|pode(?:-se|ria|s)?|você (?:pode|deve|poderia)|(?:usa|deve|escreve|chama)-se|seria"
+    r"|si (?:può|potrebbe|scrive|usa|deve|chiama)|puoi|potresti|potrebbe|sarebbe"
+    r"|(?:je|u|men) (?:kunt|kan|zou|moet)|(?:gebruikt|schrijft|roept) men|zou(?:den)?|kun je"
+    r"|można|możesz|należy|trzeba|używa się|pisze się|mógłb\w*|mogł\w*"
+    r"|можно|может(?:е|ся)|можешь|нужно|следует|бы|используют|пишут",
+    "可以|你能|您能|应该|应当|可用|できます|できる|場合は|書けます|書きます|てください"
+    "|수 있|려면|하면 됩|세요",
+)
+_ACTS = (
+    r"(?:do|call|run|execute|send|use|make|follow|perform|be|write|invoke|issue|obey|comply|act)"
+)
+_REFUSAL = _words(
+    rf"(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca|have)"
+    rf"(?:\s+not|n['’]t)\s+(?:\w+\s+)?{_ACTS}|(?:will|do|did|would) not\W*\Z|cannot {_ACTS}"
+    rf"|never {_ACTS}|not going to {_ACTS}|(?:instead of|avoid) (?:this|that|{_ACTS})"
+    rf"|refuse|decline"
+    r"|without (?:calling|running|executing)"
+    r"|drafts?(?:\s+of\s+(?:the|a|my)\s+calls?|\W{1,3}(?:only|not))"
+    r"|(?:werde|darf|sollte|führe|rufe|sende|mache|würde|befolge)\b[^.:]{0,60}\bnicht"
+    r"|nicht (?:ausführen|aufrufen|tun|machen)|niemals"
+    r"|ne (?:vais|dois|peux|ferai|veux|lance\w*|fais|suis)\b[^.:]{0,30}\bpas"
+    r"|n['’](?:exécut|appell|enver|envoi)\w+ (?:pas|jamais)"
+    r"|no (?:voy|debo|ejecut\w+|llam\w+|haré|envi\w+|hag\w+)|nunca"
+    r"|não (?:vou|devo|execut\w+|cham\w+|farei|envi\w+|faç\w+)"
+    r"|non (?:farò|devo|esegu\w+|chiam\w+|invi\w+|intendo)"
+    r"|(?:zal|ga|mag|voer|roep|volg)\b[^.:]{0,40}\bniet|nooit"
+    r"|nie (?:wykon\w+|będę|wywoł\w+|zrobi\w+|wolno|wysył\w+|wyśl\w+)"
+    r"|не (?:буду|стану|выполн\w+|вызыва\w+|вызов\w+|делаю|сделаю)|нельзя",
+    "(?:不会|不要|不)(?:再)?(?:执行|调用|照做|运行|发送|做|这么)|拒绝|(?:実行|呼び出|従い"
+    "|行い|送信)(?:し)?ません"
+    "|しないで|지 않겠|지 않습니다|마세요|안 됩니다",
+)
+_INSTEAD = _words(
+    r"instead|avoid|rather than|statt|vermeiden?|au lieu|en lugar de|em vez|invece di"
+    r"|in plaats van|zamiast|вместо"
+)
+# Somebody else's verb, right before the colon: "(it reads only):" has none.
+_REPORTED = re.compile(
+    r"(?<!i )(?<!\w)(?:(?:says?|said|wrote|writes|written|reads|quotes?|quoting|states?"
+    r"|told(?:\s\w+)?|tells(?:\s\w+)?|shows?|posted|replied|answered"
+    r"|instructs?(?:\s\w+)?|ends with|begins with|starts with|sagt|schreibt|schrieb|lautet|steht"
+    r"|zitiert|meint|dit|écrit|indique|affirme|dice|decía|escribió|escribe|indica|pone|diz|escreveu"
+    r"|afirma|consta|scrive|scrisse|riporta|recita|zegt|schrijft|schreef|staat|luidt|mówi|pisze"
+    r"|napisał\w*|brzmi|głosi|говорит\w*|пишет|написа\w+|гласит|сказа\w+)"
+    r"(?:\s+(?:this|that|the following|so|folgendes|wörtlich|dies|ceci|esto|isto|questo|dit|to"
+    r"|следующее))?"
+    r"|(?:contain(?:s|ed|ing)|includes?|enthält|contient|contiene|contém|inclu\w{1,3}|bevat|zawiera"
+    r"|содержит)(?:\s+\w+){0,3})[\s*_\"']*[:：][\s*_\"']*\Z"
+    "|(?:写道|写着|说|说道|内容是|包含|里有[^：:]{0,6}|书写|(?:書|言"
+    "|述)[^。：]{0,8}(?:ます|ました)|行があります"
+    "|とあります|적혀 있습니다|말합니다|쓰여 있습니다|써 있습니다"
+    "|줄이 있습니다)\\s*[:：。]?\\s*\\Z",
+    re.IGNORECASE,
+)
+_INTENT = _words(
+    r"i['’](?:ll|m|ve)|i (?!can|could|would|might|should|was|were|am told)\w+|let me"
+    r"|let['’]s|we['’]ll"
+    r"|going to|now|here (?:is|are|goes|it)|here['’]s|sure|okay|ok|first|next|then|\A\W*\w+ing"
+    r"|ich|wir|jetzt|nun|zuerst|dann|hier|je|j['’]\w+|nous|voici|maintenant|d['’]abord"
+    r"|voy|vamos|ahora|primero|aquí|consulto|busco|vou|agora|primeiro|aqui|sto|vado|ora|prima|ecco"
+    r"|adesso|ik|we|nu|eerst|even|hier|teraz|zaraz|najpierw|oto|sprawdz\w+"
+    r"|я|мы|сейчас|теперь|сначала|вот|давай\w*",
+    "我|现在|让|这是|します|ます|ましょう|겠습니다|게요|합니다|죠",
+)
+_AFTER_EXPLAINS = re.compile(
+    r"\A\W*(?:(?:please )?(?:note|replace|where|this (?:would|will|call|command|code|is"
+    r"|shows|deletes"
+    r"|sends)|that (?:is|would)|make sure|remember|keep in mind|be careful|it (?:is|would|will))"
+    r"|(?:bitte )?beachte\w*|ersetz\w+|dabei|wobei|remplac\w+|notez|où|attention|reemplaz\w+"
+    r"|sustituy\w+|ten en cuenta|donde|substitu\w+|observe|onde|sostitui\w+|nota|dove|vervang\w*"
+    r"|let op|waarbij|zastąp\w*|zamień|uwaga|gdzie|замени\w*|обратите|где"
+    "|请注意|注意|其中|ただし|なお|ここで|これは|주의|여기서|이)",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(
+    r"[\"'>=:(\s](?:(?<=[\"'])<[A-Za-z][\w .-]{0,40}>(?=[\"'])|\\?\.\.\.|\u2026|YOUR[_-][A-Z_]+"
+    r"|your[_-]\w+|x{3,}|X{3,}|\[(?:your|the|insert)[ _][\w ]{1,40}\]|\{\{\s?\w{1,40}\s?\}\}"
+    r"|<(?:your|the|insert)[ _-][\w -]{1,40}>)(?=[\"'<,)\s]|\Z)"
+)
+_SENTENCE_END = re.compile(r"[.!?\u2026]+[)\"'\u201d*_]*\s+(?=\S)|[\u3002\uff01\uff1f](?=\S)")
+_NO_SENTENCE = re.compile(r"(?:e\.\s?g|z\.\s?b|p\.\s?ex|p\.\s?ej|bijv|np)\.\s+\Z", re.IGNORECASE)
+_ANY_COLON = re.compile(r"[:\uff1a\u2014\u2013-][\s*_\"')\]`]*\Z")
+_HEADING = re.compile(r"\s*(?:#{1,6}\s+[^\n]{1,60}|\*\*[^*\n]{1,60}\*\*:?)\s*\Z")
+_STEP = re.compile(r"[ \t]*(?:\*\*)?(?:step\s+)?\d{1,2}[.):][ \t]", re.IGNORECASE)
+_LONGEST_SENTENCE = 300
+
+
+def last_sentence(line: str) -> str:
+    """Return the last sentence of a line.
+
+    >>> last_sentence("It looks like the table is users. Counting:")
+    'Counting:'
+    """
+    begin = 0
+    for match in _SENTENCE_END.finditer(line):
+        if not _NO_SENTENCE.search(line, 0, match.end()):
+            begin = match.end()
+    return line[begin:]
+
+
+def _clause(sentence: str) -> str:
+    # The last clause of a sentence, with the mark before it.
+    at = max(sentence.rfind(mark, 0, len(sentence) - 2) for mark in ",;，；、")
+    return sentence[max(at, 0) :]
+
+
+@lru_cache(maxsize=256)
+def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
+    """Return the evidence in the line that leads to a call, of which () is the usual.
+
+    plain: nothing but the line introduces the call, so that it has to end with a colon.
+
+    >>> evidence_of_lead("For example:", True), evidence_of_lead("a sample of ten rows:", True)
+    (('example',), ())
+    """
+    line = line.strip()[-_LONGEST_SENTENCE:]
+    introduces = _ANY_COLON.search(line) is not None
+    if not line or (plain and not introduces):
+        return ()
+    sentence = last_sentence(line)
+    names: list[str] = []
+    if _introduces_example(sentence):
+        names.append("example")
+    if introduces and _REPORTED.search(sentence):
+        names.append("reported")
+    if _REFUSAL.search(sentence):
+        names.append("refusal")
+    elif _INSTEAD.search(sentence):
+        names.append("instead")
+    if _ADVICE.search(_clause(sentence)):
+        names.append("advice")
+    if _FORMAT.search(sentence):
+        names.append("format")
+    if _STEP.match(line):
+        names.append("step")
+    # Words about what is done count against others, and against a frame.
+    is_undone = not {"advice", "refusal", "reported"}.isdisjoint(names)
+    if (names or not plain) and not is_undone and _INTENT.search(sentence):
+        names.append("intent")
+    return tuple(names)
+
+
+def _introduces_example(sentence: str) -> bool:
+    if _MARKED.match(sentence) or _ENDS_MARKED.search(sentence):
+        return True
+    # An example of a format, or of what others can do.
+    is_about = _FORMAT.search(sentence) is not None or _ADVICE.search(sentence) is not None
+    if is_about and _MENTIONED.search(sentence) and not _INTENT.search(_clause(sentence)):
+        return True
+    format = _FORMAT_IS.search(sentence)
+    if format is not None and (len(sentence.split()) < 3 or not _INTENT.search(sentence)):
+        return True
+    if sentence.isascii():
+        return False
+    size = len(sentence.rstrip(" :：*"))
+    for signs, at_start in ((_SUCH_AS_SIGNS, 3), (_SAMPLE_SIGNS, 0)):
+        for sign in re.finditer(signs, sentence):
+            if sign.start() < at_start or size - sign.end() < 2 or (is_about and at_start):
+                return True
+    return False
+
+
+def evidence_after(after: str) -> tuple[str, ...]:
+    """Return the evidence in the text after a call, without the marks that close its frame."""
+    words = after.strip(" \t\r\n`~\"'")
+    if not re.search(r"\w", words):
+        return ("last",)
+    first = words.partition("\n")[0][:_LONGEST_SENTENCE]
+    if _AFTER_EXPLAINS.match(first) or _REFUSAL.search(first) or _ADVICE.search(first):
+        return ("words-after", "explained")
+    return ("words-after", "intent-after") if _INTENT.search(first) else ("words-after",)
+
+
+def has_placeholder(text: str) -> bool:
+    """Return True if a value in the text of a call is a placeholder.
+
+    >>> has_placeholder('{"to": "<name>"}'), has_placeholder('{"to": "Ann"}')
+    (True, False)
+    """
+    return _PLACEHOLDER.search(text) is not None
