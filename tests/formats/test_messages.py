@@ -57,3 +57,47 @@ def test_two_keys_that_say_one_name_are_left_as_they_stand() -> None:
     )
     (call,) = tp.parse(raw, "kimi_k3_xtml").calls
     assert list(call.arguments.values()) == ["1", "2", "3"]
+
+
+_READERS = ("user", "commentary", "developer", "system", "all", "final", "assistant")
+_CHANNELS = ("final", "commentary", "critic", "")
+_TOOL = [{"name": "note", "parameters": {"properties": {"text": {"type": "string"}}}}]
+_HARMONY = [
+    f"{start}{f' to={reader}' * bool(reader)}{f'<|channel|>{channel}' * bool(channel)}<|message|>"
+    for start in ("<|start|>assistant", "")
+    for channel in _CHANNELS
+    for reader in ("", *_READERS[:2])
+] + ["final<|message|>", "<|start|>assistant<|channel|>final", "<|channel|>commentary\n"]
+_MUSE = [
+    f"{start}to={reader}{end}"
+    for start in ("<|start|>assistant ", "")
+    for reader in _READERS
+    for end in ("<|message|>", " <|message|>")
+] + ["<|start|>assistant<|message|>", "<|message|>", "<|start|>assistant to=commentary\n"]
+
+
+@pytest.mark.parametrize(
+    ("format", "headers"), [("harmony_channel", _HARMONY), ("beam", _HARMONY), ("muse_atem", _MUSE)]
+)
+def test_no_call_in_a_message_to_somebody_else_is_executed(format: str, headers: list[str]) -> None:
+    protocol = tp.protocols()[format]
+    own = protocol.write_call("note", '{"text": "x"}')
+    if format != "muse_atem":
+        own = own.partition("<|message|>")[2]
+    bodies = (own, '{"name": "note", "arguments": {"text": "x"}}', "[note(text='x')]")
+    texts = [
+        f"{before}{header}{body}{end}"
+        for header in headers if format != "beam" or header.endswith("<|message|>")
+        for body in bodies
+        for before in ("", "Sure.\n", "Sure. ")
+        for end in ("", "<|eom|>" if format == "muse_atem" else "<|end|>")
+    ]  # fmt: skip
+    for n, text in enumerate(texts):
+        for name in (format, "auto"):
+            found = [tp.parse(text, name, _TOOL)]
+            for size in (1, 3, 7)[n % 3 : n % 3 + 1]:
+                parser = tp.stream(name, _TOOL)
+                for i in range(0, len(text), size):
+                    parser.feed(text[i : i + size])
+                found.append(parser.close())
+            assert not any(call.valid for result in found for call in result.calls), (name, text)

@@ -411,7 +411,8 @@ _SENTENCES = {
     "call.missing-closer": "The closer is missing, but the body is complete.",
     "call.wrong-closer": "The body is whole, but another format's closer follows it.",
     "call.after-open-reasoning":
-        "The call is at the end of reasoning that was never closed; it must not be executed.",
+        "The call is at the end of reasoning that was never closed. It must not be executed, "
+        "unless its opener is known to end the model's reasoning.",
     "call.rescued-closer":
         "A closer that stood inside an unterminated string was taken as the closer.",
     "call.unknown-tool": "The name is none of the tools given.",
@@ -496,6 +497,7 @@ _LOSSLESS = {
     "call.repeated-opener": True,
     "call.missing-closer": True,
     "call.wrong-closer": False,
+    "call.after-open-reasoning": False,
     "call.rescued-closer": False,
     "call.missing-opener": False,
     "call.recovered": False,

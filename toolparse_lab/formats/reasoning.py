@@ -47,7 +47,8 @@ _HARMONY_ENDS = ("<|end|>", "<|return|>")
 _HARMONY_STOPS = ("<|start|>", "<|channel|>", "<|call|>")
 
 MARKS: tuple[Mark, ...] = (
-    Mark("<think>", ("</think>",), "Qwen 3, DeepSeek R1, GLM 4.5, MiniMax, Kimi K2 and others"),
+    Mark("<think>", ("</think>",), "Qwen 3, DeepSeek R1, GLM 4.5, MiniMax, Kimi K2 and others",
+         late=("<|tool_calls_section_begin|>",)),
     Mark("<thinking>", ("</thinking>",), "Apriel, Claude by prompt, Reflection"),
     Mark("<thought>", ("</thought>",), "EXAONE Deep, Marco-o1"),
     Mark("<reasoning>", ("</reasoning>",), "LLaVA-CoT, fine-tunes"),
@@ -75,7 +76,7 @@ MARKS: tuple[Mark, ...] = (
     Mark("<|inner_prefix|>", ("<|inner_suffix|>",), "Apertus", lone=True),
     Mark("<|plamo:begin_think:plamo|>", ("<|plamo:end_think:plamo|>",), "PLaMo"),
     Mark("<|content_thinking|>", ("<|end_message|>",), "Inkling", ("<|message_model|>",)),
-    Mark("<|channel>thought", ("<channel|>",), "Gemma 4", lone=True),
+    Mark("<|channel>thought", ("<channel|>",), "Gemma 4", late=("<|tool_call>",), lone=True),
     Mark("<|channel|>analysis<|message|>", _HARMONY_ENDS, "gpt-oss", _HARMONY_STOPS),
     Mark("<|im_start|>think\n", (), "s1", ("<|im_start|>answer", "<|im_end|>", "<|im_start|>")),
     Mark("<|im_start|>assistant/think\n", ("<|im_end|>",), "HyperCLOVA X", ("<|im_start|>",)),

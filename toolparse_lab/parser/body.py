@@ -566,7 +566,8 @@ class BodyReader:
 
     def _truncate_reasoning(self, body: OpenBody, text: str) -> bool:
         # Models that forget the closing tag go on to call, and models think of calls that they do
-        # not make. Calls at the very end of open reasoning may be either, and are drafts. An
+        # not make. Calls at the very end of open reasoning may be either, and are drafts,
+        # unless servers know that their opener ends the reasoning of this model. An
         # opener that begins no such text may be inside a call, or close a section.
         setting = self._setting
         start, size = body.start, len(text)
@@ -581,7 +582,12 @@ class BodyReader:
                     cut = at
         if cut is not None:
             late = body.opening.late if isinstance(body.opening, Thought) else ()
-            if not text.startswith(late or "\0", cut):
+            if text.startswith(late or "\0", cut):
+                message = "a call ends reasoning that was never closed"
+                self._log.warn(
+                    "call.after-open-reasoning", message, Span(start + cut, start + size)
+                )
+            else:
                 self._log.open_thought = start + cut
             token = find_token(text[:cut])
             if self._log.turn_end is None and token >= 0:

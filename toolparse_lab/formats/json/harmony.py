@@ -56,8 +56,14 @@ _STRIPPED_TO = re.compile(r"(?:assistant)?(?:commentary|analysis)?\x20?to=functi
 _MAX_TAIL = 40
 # Recipients that are no tools: a message to them is text, or thought.
 _FOREIGN = ("user", "system", "developer", "tool", "functions.")  # whose messages are not calls
-_PEOPLE = frozenset(("user", "all", "assistant", "self"))
-_READERS = frozenset(("user", "all"))
+_PEOPLE = frozenset(
+    ("user", "all", "assistant", "self", "developer", "system", "commentary", "final", "analysis")
+)
+# A header that breaks off. The channels without a recipient contain no calls.
+_CUT_HEADER = re.compile(
+    r"(?:<\|start\|>(?P<role>assistant[ ]?))?"
+    r"(?:<\|channel\|>(?P<channel>final|commentary|analysis)[ ]?)(?=\n|<|\{|\[|\Z)"
+)
 _MESSAGE_ENDS = (_START, _CHANNEL, _END, _CALL, _RETURN)
 
 
@@ -68,11 +74,11 @@ class Channels(JsonEnvelope):
     closers: tuple[str, ...] = (_CALL,)
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        return (_START, _CHANNEL, _END, _CALL, _RETURN, *_STRIPPED_HEADS)
+        return (_START, _CHANNEL, _MESSAGE, _END, _CALL, _RETURN, *_STRIPPED_HEADS)
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # A recipient makes it a call, the channel "analysis" makes it thought. Around any other
-        # text the header is markup, and the text is text.
+        # text the header is markup, and the text is text, whatever is in it.
         # Tokens that end a message are markup where no message is open.
         for token in (_END, _CALL, _RETURN):
             if text.startswith(token, pos):
@@ -85,7 +91,10 @@ class Channels(JsonEnvelope):
         # cost too much at each of many openers.
         match = _HEADER.match(text, pos, pos + _MAX_HEADER)
         if not match:
-            return None if final or len(text) - pos >= _MAX_HEADER else NEED_MORE
+            if not final and len(text) - pos < _MAX_HEADER:
+                return NEED_MORE
+            match = _CUT_HEADER.match(text, pos)
+            return _opening_of(match, text, pos, tools) if match else None
 
         return _opening_of(match, text, pos, tools)
 
@@ -141,8 +150,7 @@ def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Open
     name = recipient["name"] if recipient else ""
     if channel.startswith("analysis") or name == "self":
         return Opening(end, "reasoning")
-    is_text = channel.startswith("final") or name in _READERS
-    return Opening(end, "markup", text=_MESSAGE_ENDS if is_text else ())
+    return Opening(end, "markup", text=_MESSAGE_ENDS)
 
 
 def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Answer:

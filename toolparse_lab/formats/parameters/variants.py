@@ -37,8 +37,11 @@ from .tags import ParameterCall, ParameterTags
 _MAX_HEADER = 512
 _START = "<|start|>"
 _HEADER = re.compile(r"<\|start\|>(?P<header>[^<]{0,400})<\|message\|>")
+_CUT_HEADER = re.compile(r"<\|start\|>assistant(?:\s{1,4}to=[^\s<]{1,128})?[ ]?(?=\n|<)")
 _TO = re.compile(r"\bto=(?P<name>[^\s<]+)")
-# The rest of a header whose beginning stood in the prompt.
+_NO_TOOLS = frozenset(("user", "commentary", "developer", "system", "assistant", "all", "final"))
+_ANY_TOOL = frozenset(("functions", "function", "tools", "tool", "skill"))
+# The rest of a header whose beginning stood in the prompt, or is missing.
 _LONE_HEADER = re.compile(r"to=[^\s<]{1,128}+\s{0,4}<\|message\|>")
 _LONE_SO_FAR = re.compile(
     r"(?:t|to|to=|to=[^\s<]{1,128}+\s{0,4}(?:<(?:\|[a-z]{0,7}(?:(?<=message)\|)?)?)?)\Z"
@@ -55,34 +58,47 @@ class MessageTags(ParameterTags):
     ends: tuple[str, ...] = ("<|eom|>", "<|eot|>")
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        return (*super().heads(tools), _START, *self.ends)
+        return (*super().heads(tools), _START, "to=", "<|message|>", *self.ends)
 
     def may_open(self, literal: str) -> bool:
-        return literal.startswith((_START, *self.ends)) or super().may_open(literal)
+        own = (_START, "to=", "<|message|>", *self.ends)
+        return literal.startswith(own) or super().may_open(literal)
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         for end in self.ends:
             if text.startswith(end, pos):
                 return Opening(len(end), "markup")
+        if text.startswith("<|message|>", pos):
+            return self._message("", len("<|message|>"), tools)
+        if text.startswith("to=", pos):
+            match = _LONE_HEADER.match(text, pos)
+            if match is not None:
+                return self._message(match[0], match.end() - pos, tools)
+            return NEED_MORE if not final and _LONE_SO_FAR.match(text, pos) else None
         if not text.startswith(_START, pos):
             return super().open(text, pos, final, tools)
         match = _HEADER.match(text, pos)
         if match is None:
-            return None if final or len(text) - pos >= _MAX_HEADER else NEED_MORE
-        return self._message(match[0], match.end() - pos)
+            if not final and len(text) - pos < _MAX_HEADER:
+                return NEED_MORE
+            match = _CUT_HEADER.match(text, pos)
+        return self._message(match[0], match.end() - pos, tools) if match else None
 
-    def _message(self, header: str, end: int) -> Opening:
+    def _message(self, header: str, end: int, tools: Tools) -> Opening:
+        # Calls are in messages to a tool alone. One without a recipient is thought or text.
         recipient = _TO.search(header)
         name = recipient["name"] if recipient else ""
         if name == "self":
             return Opening(end, "reasoning")
-        return Opening(end, "markup", text=(_START, *self.ends) if name == "user" else ())
+        words = {name, *re.split(r"[.:/]", name)}
+        is_tool = words & {*tools, *_ANY_TOOL} if tools else name and name not in _NO_TOOLS
+        return Opening(end, "markup", text=() if is_tool else (_START, *self.ends))
 
     def resumes(self, text: str, tools: Tools) -> Answer:
         # An answer may begin inside the header of a message.
         match = _LONE_HEADER.match(text)
         if match is not None:
-            return self._message(match[0], match.end())
+            return self._message(match[0], match.end(), tools)
         return NEED_MORE if _LONE_SO_FAR.match(text) else None
 
     def resume_starts(self, tools: Tools) -> str | None:
@@ -127,7 +143,9 @@ _ROLE = "<|start|>assistant"
 _THOUGHT, _SAID = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>"
 _END = "<|end|>"
 _THOUGHTS = (_THOUGHT, _ROLE + _THOUGHT)
-_AROUND = (*_THOUGHTS, _SAID, _ROLE + _SAID, _END, "<|return|>")  # what is around calls
+_TEXTS = (_SAID, _ROLE + _SAID, "<|message|>")
+_AROUND = (*_THOUGHTS, *_TEXTS, _END, "<|return|>")  # what is around calls
+_TEXT_ENDS = ("<|start|>", "<|channel|>", _END, _CALL, "<|return|>")
 
 
 @dataclass(frozen=True)
@@ -147,7 +165,10 @@ class HeadedTags(ParameterTags):
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         for token in _AROUND:
             if text.startswith(token, pos):
-                return Opening(len(token), "reasoning" if token in _THOUGHTS else "markup")
+                kind: Literal["reasoning", "markup"] = (
+                    "reasoning" if token in _THOUGHTS else "markup"
+                )
+                return Opening(len(token), kind, text=_TEXT_ENDS if token in _TEXTS else ())
         match = _RECIPIENT.match(text, pos)
         if match is None:
             begins = _RECIPIENT_SO_FAR.match(text, pos) or ends_inside(text, pos, _AROUND)
