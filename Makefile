@@ -203,7 +203,7 @@ pytest-browser: $(VENV)/.dev-ready
 nightly: $(VENV)/.dev-ready $(PROXY)/.ready $(NOTEBOOKS)/.ready lowest
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/browser --exhaustive
 	@$(BIN)/pytest tests/extensions/serve/test_gateway_proxy.py
-	@$(BIN)/pytest tests/browser/test_other_notebooks.py
+	@$(BIN)/pytest tests/browser --exhaustive
 	@$(BIN)/python -m benchmarks.frameworks
 	@$(BIN)/python benchmarks/intervals.py
 	@$(BIN)/python benchmarks/blame.py http 0 1 2 3

@@ -94,6 +94,7 @@ def test_the_static_view(page: Page, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "tool"), [(TEXT, TOOL), (AMBIGUOUS, PLOT)])
+@pytest.mark.exhaustive(3)
 def test_the_workbench(text: str, tool: dict[str, Any], page: Page, tmp_path: Path) -> None:
     bench = tp.workbench(text, "hermes", [tool])
     page.goto(bench.export_html(tmp_path / "bench.html").as_uri())

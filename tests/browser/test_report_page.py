@@ -151,17 +151,20 @@ def test_a_keyboard_follows_the_contents_to_a_failure(page: Page, pages: dict[st
     assert page.evaluate(shown) > 20
 
 
-@pytest.mark.parametrize(("width", "media"), [(718, "print"), (900, "screen"), (375, "screen")])
-def test_no_column_of_a_wide_matrix_is_lost(
-    width: int, media: Any, page: Page, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a report with a matrix of seven models and seven arms."""
     names = [f"provider/model-name-{n}" for n in range(7)]
-    wide = Report(
-        trials_frame(trials(names, [f"protocol_{n}" for n in range(7)])), ["model", "arm"]
-    )
+    frame = trials_frame(trials(names, [f"protocol_{n}" for n in range(7)]))
+    path = tmp_path_factory.mktemp("wide") / "report.html"
+    return Report(frame, ["model", "arm"]).save(path).as_uri()
+
+
+@pytest.mark.parametrize(("width", "media"), [(718, "print"), (900, "screen"), (375, "screen")])
+def test_no_column_of_a_wide_matrix_is_lost(width: int, media: Any, page: Page, wide: str) -> None:
     page.emulate_media(media=media)
     page.set_viewport_size({"width": width, "height": 1000})
-    page.goto(wide.save(tmp_path / "report.html").as_uri())
+    page.goto(wide)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     places = page.evaluate(
         "[...document.querySelectorAll('.matrix td')].map(e => e.getBoundingClientRect().right)"

@@ -135,6 +135,7 @@ def test_no_rows(tmp_path: Path) -> None:
         assert_frame_equal(read_frame(reparse(empty, to=to), "trials"), empty)
 
 
+@pytest.mark.exhaustive(2)
 def test_batches_that_are_made_on_the_way(
     engine: dict[str, Any], frame: pd.DataFrame, expected: pd.DataFrame
 ) -> None:
@@ -167,6 +168,7 @@ def test_what_is_there_is_kept(frame: pd.DataFrame, tmp_path: Path) -> None:
     assert len(read_frame(place, "trials")) == len(frame) / 2
 
 
+@pytest.mark.exhaustive(2)
 def test_nothing_half_written_is_left(
     engine: dict[str, Any], frame: pd.DataFrame, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
+from tests.laws import examples
 from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, BadToolSpec, UnwritableCall
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
@@ -221,7 +222,7 @@ def test_everything_it_produces_is_a_valid_call(tool: ToolSpec, protocol_id: str
     schema = without_patterns(tool.schema)
     validator = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
     texts = set()
-    for seed in range(25):
+    for seed in range(examples(8)):
         raw = Sampler(grammar, seed).draw()
         texts.add(raw)
         if protocol_id == "morph_xml":

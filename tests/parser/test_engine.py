@@ -232,7 +232,7 @@ HARD_TEXTS = [
 
 @pytest.mark.parametrize("arguments", HARD_TEXTS, ids=range(len(HARD_TEXTS)))
 @pytest.mark.parametrize("protocol", [*family_heads(), "auto"])
-@pytest.mark.exhaustive(3)
+@pytest.mark.exhaustive(5)
 def test_hard_texts_never_raise(protocol: str, arguments: str) -> None:
     import json
     import pickle

@@ -19,7 +19,7 @@ from tests.waiting import running
 from toolparse_lab.runner.store.store import Store
 
 CONNECTIONS = 2 * 3
-KILLS = 10 if EXHAUSTIVE else 5
+KILLS = 10 if EXHAUSTIVE else 3
 OF_THE_MOMENT = {
     "run_id",
     "trial_id",

@@ -643,7 +643,16 @@ class Made(Questions):
         return "m", self.model
 
 
+@pytest.fixture
+def few_objects() -> Iterator[None]:
+    """Hide the objects of other tests, which are many, from the collector."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_objects")
 def test_only_the_questions_under_way_are_in_memory(store: Store) -> None:
     asked = Made(600)
     alive: list[int] = []

@@ -45,7 +45,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.exhaustive(3)
+@pytest.mark.exhaustive(5)
 def test_each_family_is_derived_read_and_written(family: str) -> None:
     protocol = protocol_from_chat_template(FAMILIES[family], id="mine")
     derivation = protocol.derivation

@@ -30,7 +30,7 @@ OURS = [*family_heads(), "auto"]
 
 
 @pytest.mark.parametrize("id", OURS)
-@pytest.mark.exhaustive(3)
+@pytest.mark.exhaustive(6)
 def test_our_protocols_keep_the_laws(id: str) -> None:
     report = check_protocol(id, examples=10)
     assert report.ok, str(report)
