@@ -15,7 +15,8 @@ from decimal import Decimal
 from typing import Any
 
 import toolparse_lab as tp
-from toolparse_lab.arguments.schema.view import get_schema_type, unwrap_json_schema
+from toolparse_lab.arguments.schema.sound import unwrap_json_schema
+from toolparse_lab.arguments.schema.view import get_schema_type
 from toolparse_lab.core.errors import BadToolChoice, RJSONParseError, ToolparseError
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.core.values import read_plain

@@ -189,4 +189,4 @@ def test_references_to_nothing_are_left_to_the_library() -> None:
             {"type": "array", "items": {"$ref": ref}, "$defs": {"R": {"$ref": "#/$defs/R"}}}
         )
         assert not fits([1], schema)
-        assert [p.code for p in validate([1], schema)] == ["validate.schema"]
+        assert [p.path for p in validate([1], schema) if p.code == "validate.unchecked"] == ["/0"]

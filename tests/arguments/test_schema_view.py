@@ -10,7 +10,8 @@ import pytest
 from tests.tables import each_case
 from toolparse_lab.arguments.schema.conforms import conforms
 from toolparse_lab.arguments.schema.kinds import is_type
-from toolparse_lab.arguments.schema.view import unwrap_json_schema, view_of
+from toolparse_lab.arguments.schema.sound import unwrap_json_schema
+from toolparse_lab.arguments.schema.view import view_of
 from toolparse_lab.core.values import Num
 
 
@@ -68,9 +69,8 @@ def test_references() -> None:
 
 
 def test_a_circle_of_references_says_nothing() -> None:
-    assert view_of(
-        {"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}, "$ref": "#/$defs/A"}
-    ).open
+    circle = {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}
+    assert view_of({"$defs": circle, "$ref": "#/$defs/A"}).types is None
 
 
 def test_members() -> None:
@@ -79,7 +79,6 @@ def test_members() -> None:
             "properties": {"a": {"type": "integer"}, "free": True},
             "patternProperties": {
                 "^x_": {"type": "boolean"},
-                "(": {"type": "null"},
                 "(a+)+": {"type": "null"},
             },
             "additionalProperties": {"type": "string"},

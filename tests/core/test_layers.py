@@ -56,6 +56,7 @@ THIRD_PARTY = {
     "httpx": ("middleware/correction", "runner"),
     "jinja2": ("runner/chat_templates", "views"),
     "jsonschema": ("arguments/schema",),
+    "jsonschema_specifications": ("arguments/schema",),
     "litellm": ("extensions/serve", "integrations/litellm_bridge", "runner"),
     "lxml": ("formats/rxml",),
     "markupsafe": ("views",),

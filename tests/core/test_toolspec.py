@@ -113,6 +113,7 @@ def test_a_function() -> None:
             "at": {"anyOf": [{"type": "number"}, {"type": "null"}], "default": None},
         },
         "required": ["port"],
+        "additionalProperties": True,
     }
 
 

@@ -381,6 +381,8 @@ _RULES = (
         "strconv takes no text that says anything else"),
     Rule("coerce.lossy", False, "Something that validates is put in the value's place.",
         "the value is made up"),
+    Rule("coerce.unknown-argument", False, "An argument that the tool does not have is dropped.",
+        "it may have said something"),
     Rule("coerce.wrapper", True,
         "A single parameter that is none of the tool's, and holds nothing but those, is taken "
         "off.",
@@ -416,6 +418,8 @@ _SENTENCES = {
     "call.rescued-closer":
         "A closer that stood inside an unterminated string was taken as the closer.",
     "call.unknown-tool": "The name is none of the tools given.",
+    "call.unknown-argument":
+        "The tool has no such parameter, and its schema does not say whether others may be there.",
     "call.echoed":
         "The call's own text is in the request, where the model did not write it; it must not be "
         "executed.",
@@ -477,7 +481,12 @@ _SENTENCES = {
     "validate.type-name":
         "The tool's schema names a type that JSON Schema does not have; it is read as the one it "
         "means.",
-    "validate.schema": "The tool's schema itself is broken, so nothing can be validated.",
+    "validate.schema":
+        "A place of the tool's schema is not as JSON Schema has it: it is read as it is meant, or "
+        "left out, and all others hold.",
+    "validate.unchecked":
+        "The part of the tool's schema for a value cannot be used, so the value is unchecked.",
+    "validate.no-schema": "Nothing of the tool's schema can be used, so that no call is valid.",
     "foreign.text-not-in-raw":
         "A string that somebody else's parser returns is not in the raw text.",
     "foreign.ambiguous-place":

@@ -346,8 +346,12 @@ def _from_callable(f: Callable[..., Any]) -> ToolSpec:
     properties: dict[str, Any] = {}
     required: list[str] = []
     definitions: dict[str, Any] = {}
+    others: Any = False  # any other argument is a TypeError
 
     for parameter in inspect.signature(f).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            hint = hints.get(parameter.name, Any)
+            others = annotation_schema(hint, f"{name}(**{parameter.name})") or True
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
 
@@ -362,7 +366,7 @@ def _from_callable(f: Callable[..., Any]) -> ToolSpec:
                 schema = {**schema, "default": parameter.default}
         properties[parameter.name] = schema
 
-    schema = _object_schema(properties, required)
+    schema = {**_object_schema(properties, required), "additionalProperties": others}
     if definitions:
         schema["$defs"] = definitions
 

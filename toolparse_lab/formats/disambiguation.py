@@ -218,7 +218,7 @@ class Disambiguation(ABC):
                 return None
             # Every leaf is text as yet, so its types are judged after coercion, which is dear.
             value = coerce(call.arguments, schema, "safe", one_item=True).value
-            if find_problems(value, schema):
+            if any(p.severity == "error" for p in find_problems(value, schema)):
                 return None
         return calls
 

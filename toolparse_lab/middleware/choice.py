@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ..arguments.schema.view import resolve, unwrap_json_schema
+from ..arguments.schema.sound import unwrap_json_schema
+from ..arguments.schema.view import resolve
 from ..core.errors import BadOptions, BadToolChoice
 from ..core.toolspec import ToolSpec, tool_specs
 from ..core.values import read_plain, write_canonical

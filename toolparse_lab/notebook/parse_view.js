@@ -7,6 +7,7 @@ const VERDICTS = {
   clean: ["✓", "tp-good"],
   "repaired (lossless)": ["✓", "tp-good"],
   "repaired (lossy)": ["!", "tp-warn"],
+  unchecked: ["?", "tp-warn"],
   invalid: ["✗", "tp-bad"],
   refused: ["✗", "tp-bad"],
   truncated: ["…", "tp-warn"],

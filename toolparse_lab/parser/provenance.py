@@ -167,6 +167,11 @@ def _hoist(step: Step, source: Origin, below: Table, text: _Text) -> Table:
     return _moved(below, key, "") or {"": Origin(source.span, False)}
 
 
+def _dropped(step: Step, source: Origin, below: Table, text: _Text) -> Table:
+    tables = (_moved(below, f"/{key}", f"/{key}") for key in map(escape_token, step.after))
+    return {"": source, **{path: origin for table in tables for path, origin in table.items()}}
+
+
 def _numeric_keys(step: Step, source: Origin, below: Table, text: _Text) -> Table:
     moved = (_moved(below, f"/{k}", f"/{i}") for i, k in enumerate(sorted(step.before, key=int)))
     return {path: origin for table in moved for path, origin in table.items()}
@@ -234,6 +239,7 @@ _MOVES: dict[str, Callable[[Step, Origin, Table, _Text], Table]] = {
     "coerce.single-key-array": _hoist,
     "coerce.unwrap-single": _hoist,
     "coerce.wrapper": _hoist,
+    "coerce.unknown-argument": _dropped,
     "coerce.array-from-lines": _cells("\n"),
     "coerce.array-from-csv": _cells(","),
     "coerce.trim": _trim,

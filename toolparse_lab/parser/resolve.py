@@ -22,9 +22,9 @@ from typing import TypeAlias, TypeVar
 
 from ..arguments.rjson.damage import Refusal
 from ..arguments.schema.coerce import coerce
-from ..arguments.schema.plain import may_be_wrapped, read_texts, takes_texts
+from ..arguments.schema.plain import may_be_wrapped, parameter_names, read_texts, takes_texts
 from ..arguments.schema.scalars import UNRECORDED, Record
-from ..arguments.schema.validate import find_problems, fits
+from ..arguments.schema.validate import UNCHECKED, find_problems, fits
 from ..arguments.schema.view import view_of
 from ..core.toolspec import ToolSpec
 from ..core.types import (
@@ -39,7 +39,7 @@ from ..core.types import (
     ToolCall,
 )
 from ..core.types.call import LateAccount, make_call, make_late_call
-from ..core.types.spans import StepSpans, make_problem
+from ..core.types.spans import Severity, StepSpans, make_problem
 from ..core.values import escape_token, write_canonical
 from ..formats.base import DecodeContext, Decoded, Opening, Places, Protocol, Tools
 from ..formats.python.call import read_instead
@@ -305,8 +305,13 @@ class Resolver:
                 return write_canonical(d.arguments), arguments_json, steps
 
         source_json = write_canonical(d.arguments)
-        if tool is None or (
-            not may_be_wrapped(d.arguments)
+        if tool is None:
+            return source_json, source_json, ()
+        known = parameter_names(tool.schema_json)
+        is_known = known is None or known[1] or d.arguments.keys() <= known[0]
+        if (
+            (is_known or not self.options.validate)
+            and not may_be_wrapped(d.arguments)
             and fits(d.arguments, tool.schema_json, policy, d.untyped)
         ):
             return source_json, source_json, ()
@@ -329,10 +334,20 @@ class Resolver:
                 problems.append(Problem("coerce", "coerce.not-finite", "error", message))
         if not self.options.validate:
             return source_json, arguments_json, coerced
+        if known is not None and isinstance(value, dict) and not value.keys() <= known[0]:
+            unknown = [name for name in value if name not in known[0]]
+            if self.options.unknown_arguments == "drop":
+                after = {name: v for name, v in value.items() if name in known[0]}
+                step = Step("coerce", "coerce.unknown-argument", "", None, value, after)
+                value, arguments_json, coerced = after, write_canonical(after), (*coerced, step)
+                StepSpans(coerced, partial(find_spans, d, coerced, body.start, body.text))
+            elif not known[1]:
+                problems += self._unknown_arguments(unknown, known[0], d, coerced, body, tool)
 
         # What did not fit under these policies was not changed by them, and does not fit now; so
         # the look whether it fits, with which `validate` begins, is left out.
-        misfit = not coerced and policy in ("none", "safe") and not may_be_wrapped(d.arguments)
+        misfit = is_known and not coerced and policy in ("none", "safe")
+        misfit = misfit and not may_be_wrapped(d.arguments)
         found = (
             find_problems(value, tool.schema_json)
             if misfit or not fits(value, tool.schema_json)
@@ -340,11 +355,38 @@ class Resolver:
         )
         if found:
             places = find_spans(d, coerced, body.start, body.text, [p.path for p in found])
+            refuses = self.options.unchecked == "refuse"
             problems.extend(
-                Problem(p.stage, p.code, p.severity, p.message, p.path, span)
+                Problem(
+                    p.stage, p.code, "error" if refuses and p.code == UNCHECKED else p.severity,
+                    p.message, p.path, span,
+                )
                 for p, span in zip(found, places, strict=True)
-            )
+            )  # fmt: skip
         return source_json, arguments_json, coerced
+
+    def _unknown_arguments(
+        self,
+        unknown: list[str],
+        known: frozenset[str],
+        d: Decoded,
+        coerced: tuple[Step, ...],
+        body: Body,
+        tool: ToolSpec,
+    ) -> list[Problem]:
+        severity: Severity = "error" if self.options.unknown_arguments == "refuse" else "info"
+        paths = ["/" + escape_token(name) for name in unknown]
+        problems = []
+        for name, path, span in zip(
+            unknown, paths, find_spans(d, coerced, body.start, body.text, paths), strict=True
+        ):
+            near = near_tool(name, known) if name else None
+            names = ", ".join(sorted(known)[:_TOOLS_IN_MESSAGE]) or "none"
+            hint = f"; the nearest is {near!r}" if near else ""
+            message = f"{name!r} is no parameter of {tool.name}, which has {names}{hint}"
+            code = "call.unknown-argument"
+            problems.append(Problem("validate", code, severity, message, path, span))
+        return problems
 
 
 def _plain_account(

@@ -82,6 +82,7 @@ VERDICTS: Mapping[str, tuple[str, str, str]] = {
     "clean": ("✓", GREEN, "32"),
     "repaired (lossless)": ("✓", GREEN, "32"),
     "repaired (lossy)": ("!", ORANGE, "33"),
+    "unchecked": ("?", ORANGE, "33"),
     "invalid": ("✗", VERMILLION, "31"),
     "refused": ("✗", VERMILLION, "31"),
     "truncated": ("…", ORANGE, "33"),

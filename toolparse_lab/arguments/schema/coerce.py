@@ -114,6 +114,7 @@ def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text:
     # Legal as it is, as is most of what comes; raw text may be legal as text and mean more.
     may_hold_more = raw_text and (holds_bare_null(value) or holds_typed_text(value, view))
     wrapped = may_be_wrapped(value)
+    may_hold_more = may_hold_more or view.has_conditions
     if policy == "safe" and not may_hold_more and not wrapped and conforms(view, value, budget):
         return _make_coerced(value, ())
 

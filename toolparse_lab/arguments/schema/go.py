@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.types import Step
 from ...core.values import Num, Value, escape_token, pointer_tokens
-from .view import unwrap_json_schema
+from .sound import unwrap_json_schema
 
 # How it works. The orchestrator looks at the members of the top level and at nothing else, and
 # every odd rule is strconv's. Go's and Python's number texts differ in details: underscores,

@@ -15,11 +15,12 @@ from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeAlias
 
 from ...core.types import Policy
-from ...core.values import Num, Value, escape_surrogates, escape_token, read_plain, write_canonical
+from ...core.values import Num, Value, escape_surrogates, escape_token, write_canonical
 from .conforms import OverBudget, TooDeep, conforms
-from .kinds import LEAVES, has_own_type_names, is_type
+from .kinds import LEAVES, is_type
 from .scalars import TEXT_READERS, Record, holds_bare_null, holds_typed_text
-from .view import View, node_at, unwrap_json_schema, view_of
+from .sound import node_at, sound_schema
+from .view import View, view_of
 
 # How it works. The keywords of every node are gone through once a schema, and the answer is cached
 # by its text. What is left for each value is one pass of `conforms` and a comparison a bound. The
@@ -79,6 +80,46 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool
     return not bounds or _within(value, bounds)
 
 
+@lru_cache(maxsize=2048)
+def parameter_names(schema_json: str) -> tuple[frozenset[str], bool] | None:
+    """Return the arguments that a tool has, and whether its schema says that there are no others.
+
+    None for a schema that allows others, or lists no arguments at all.
+    """
+    try:
+        names: set[str] = set()
+        lists_any = False
+        root = sound_schema(schema_json).schema
+        todo, visited = [root], set[int]()
+        while todo:
+            node = todo.pop()
+            if not isinstance(node, dict) or id(node) in visited:
+                continue
+            visited.add(id(node))
+            told = _TELLS_OF_OTHERS.intersection(node)
+            if told == {"additionalProperties"} and node["additionalProperties"] is False:
+                own = node.get("properties")
+                return frozenset(own if isinstance(own, dict) else ()), True
+            if told:
+                return None
+            if isinstance(own := node.get("properties"), dict):
+                lists_any = True
+                names.update(own)
+            names.update(node.get("required", ()))
+            if isinstance(ref := node.get("$ref"), str):
+                todo.append(node_at(root, ref))
+            todo += [node[k] for k in ("if", "then", "else") if k in node]
+            todo += [inner for k in ("allOf", "anyOf", "oneOf") for inner in node.get(k, ())]
+            todo += node.get("dependentSchemas", {}).values()
+    except Exception:  # of all the ways in which a schema can be broken
+        return None
+    return (frozenset(names), False) if lists_any else None
+
+
+_TELLS_OF_OTHERS = frozenset(
+    ("$dynamicRef", "$unusable", "additionalProperties", "patternProperties", "propertyNames",
+     "unevaluatedProperties")
+)  # fmt: skip
 _NAMES = frozenset(("arguments", "parameters", "properties", "input", "args", "kwargs"))
 
 
@@ -119,7 +160,10 @@ def _plain_schema(schema_json: str) -> tuple[View, _Bounds] | None:
 
 
 def _plain_or_raise(schema_json: str) -> tuple[View, _Bounds] | None:
-    schema, bounds = _split_bounds(unwrap_json_schema(read_plain(schema_json)))
+    sound = sound_schema(schema_json)
+    if not sound.is_plainly_written:
+        return None  # each of its calls gets the notes
+    schema, bounds = _split_bounds(sound.schema)
     stack: list[Any] = [schema]
     visited: set[int] = set()
 
@@ -149,7 +193,7 @@ def _plain_or_raise(schema_json: str) -> tuple[View, _Bounds] | None:
                 return None
             stack.extend(nodes_in(value))
 
-    return (view_of(schema_json), bounds) if has_own_type_names(schema) else None
+    return view_of(schema_json), bounds
 
 
 # bounds

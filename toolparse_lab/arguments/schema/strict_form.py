@@ -20,8 +20,9 @@ from ...core.values import (
     write_canonical,
 )
 from .conforms import Budget, OverBudget, TooDeep, conforms, is_member
-from .kinds import is_type, with_own_type_names
-from .view import Root, View, node_at, unwrap_json_schema, view_of
+from .kinds import is_type
+from .sound import Sound, node_at, sound_schema
+from .view import Root, View, view_of
 
 # How it works. A strict mode decodes by the schema, and takes only a part of JSON Schema: every
 # object is closed, and every property of it is required. One that may be left out is a union with
@@ -92,20 +93,23 @@ def strict_form(schema: JsonSchema) -> StrictForm:
 
 @lru_cache(maxsize=1024)
 def _strict_form(schema_json: str) -> StrictForm:
-    root = unwrap_json_schema(read_plain(schema_json))
-    with_own_type_names(root)
-    translation = _Translation(root)
+    translation = _Translation(sound_schema(schema_json))
     return StrictForm(write_canonical(translation.whole()), tuple(translation.omitted))
 
 
 class _Translation:
-    def __init__(self, root: Any) -> None:
-        self.root = root
+    def __init__(self, sound: Sound) -> None:
+        self.root = sound.schema
+        self._faults = sound.faults
         self.omitted: list[str] = []
-        self._views = Root(root)
+        self._views = Root(sound)
         self._definitions: dict[str, Any] = {}  # by reference, None while it is being translated
 
     def whole(self) -> dict[str, Any]:
+        for place in self._faults:
+            keyword = place.rpartition("/")[2]
+            keyword = keyword if keyword in _ASSERTING else "type"
+            raise NoStrictForm(keyword, place, "this part of the schema cannot be used")
         root = self.root if isinstance(self.root, Mapping) else {}
         place = ""
         if set(root) - {*_WORDS, *_DEFINITIONS} == {"$ref"}:

@@ -17,21 +17,22 @@ from typing import Any
 
 from ...core.types import Problem
 from ...core.types.spans import Severity
-from ...core.values import BigNum, Num, Value, escape_token, read_plain, write_canonical
+from ...core.values import BigNum, Num, Value, escape_token, write_canonical
 from ...core.values.numbers import exact
 from ..rjson.strict import depth
 from .conforms import Budget, OverBudget
-from .kinds import foreign_type_names, is_type, with_own_type_names
+from .kinds import is_type
+from .patterns import TooSlow, matches
 from .plain import fits as fits
 from .plain import plain_members
-from .view import unwrap_json_schema
+from .sound import UNUSABLE, sound_schema, specifications
 
 # How it works. A value first goes the short way (`plain`), which can only say that it is right. The
 # rest is the library's: a validator is built once a schema, and asked for at most fifty errors,
-# each of which becomes a problem with a code, a path and a sentence. Whatever goes wrong inside, in
-# a schema that somebody wrote by hand, becomes a problem as well: validation never breaks a parse.
-# A schema is judged once: what is wrong with it is kept in its validator's place. Each keyword that
-# the library looks at is a step of a budget, since branches may double at every level.
+# each of which becomes a problem with a code, a path and a sentence. It gets the usable form of the
+# schema, and each place that cannot be used is named in a warning. Whatever still goes wrong inside
+# becomes a problem as well: validation never breaks a parse. Each keyword that the library looks at
+# is a step of a budget, since branches may double at every level.
 
 _CODES = {
     "type": "validate.type",
@@ -42,6 +43,8 @@ _CODES = {
     "unevaluatedProperties": "validate.additional",
 }
 _MAX_PROBLEMS = 50
+_MAX_NOTES = 20
+UNCHECKED = "validate.unchecked"
 _DEEP = 30  # levels from which it is the value, and not the schema, that goes too deep
 _TYPE_NAMES = {
     type(None): "null", bool: "boolean", str: "string", int: "integer", dict: "object",
@@ -54,8 +57,9 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
 
     Spans are added by who knows the raw text.
 
-    A value that plainly conforms to a plain schema never reaches the validator library. A schema
-    that is itself broken gives one problem of severity warning.
+    A value that plainly conforms to a plain schema never reaches the validator library. Each place
+    of the schema that cannot be used gives a warning, and each value that is not checked for it
+    another. Under a schema that cannot be used at all nothing is valid.
     """
     return () if fits(value, schema_json) else find_problems(value, schema_json)
 
@@ -71,22 +75,52 @@ def find_problems(value: Value, schema_json: str) -> tuple[Problem, ...]:
         # A wrong list of a thousand items would have a thousand problems, all alike.
         with spending(Budget(value)):
             errors = list(islice(validator.iter_errors(value), _MAX_PROBLEMS))
+        unchecked = _unchecked(validator, value) if _has_unusable(schema_json) else ()
     except Exception as error:  # none of the many ways in which it fails may break a parse
         return (*noted, _failure(error, value))
 
     # The library complains once a missing member; one complaint an object names them all.
     problems = sorted(dict.fromkeys(map(_problem, errors)), key=lambda problem: problem.path)
-    return (*noted, *problems)
+    return (*noted, *problems, *unchecked)
+
+
+def _unchecked(validator: Any, value: Value) -> tuple[Problem, ...]:
+    # The values under what cannot be used: those that are wrong if all of that refuses.
+    paths: dict[str, None] = {}
+    token = _REFUSES_UNUSABLE.set(True)
+    try:
+        with spending(Budget(value)):
+            todo = list(islice(validator.iter_errors(value), _MAX_PROBLEMS))
+    finally:
+        _REFUSES_UNUSABLE.reset(token)
+    while todo:
+        error = todo.pop(0)
+        if error.validator == UNUSABLE:
+            paths.setdefault(_path(error))
+        todo += error.context
+    message = "not checked: the part of the tool's schema for this value cannot be used"
+    return tuple(Problem("validate", UNCHECKED, "warning", message, path) for path in sorted(paths))
+
+
+def _path(error: Any) -> str:
+    return "".join("/" + escape_token(token) for token in error.absolute_path)
+
+
+def _has_unusable(schema_json: str) -> bool:
+    return sound_schema(schema_json).has_unusable
+
+
+def _unusable(why: str) -> Problem:
+    message = f"not validated, since the tool's schema is broken: {why}"
+    return _note("validate.no-schema", "error", message)
 
 
 def _failure(error: Exception, value: Value) -> Problem:
-    # An error where the value is at fault, a warning where the schema is: nothing is known of the
-    # value then, and it may well be right.
+    # Nothing is known of the value then, so it is not valid.
     if isinstance(error, RecursionError):
         # A shallow value cannot be the reason, so it is the schema's circle then.
         if depth([value]) < _DEEP:
-            message = "the tool's schema refers to itself in a circle"
-            return _note("validate.schema", "warning", message)
+            return _unusable("it refers to itself in a circle")
         return _note("validate.too-deep", "error", "not validated: the value nests too deep")
     if isinstance(error, ArithmeticError):  # a number so large that the library cannot compute it
         message = f"a number is out of range: {brief(str(error))}"
@@ -96,7 +130,7 @@ def _failure(error: Exception, value: Value) -> Problem:
     if isinstance(error, TooSlow):
         return _note("validate.slow-pattern", "error", f"not validated: {error}")
 
-    return _note("validate.schema", "warning", f"the tool's schema is broken: {brief(str(error))}")
+    return _unusable(brief(str(error)))
 
 
 def _note(code: str, severity: Severity, message: str) -> Problem:
@@ -104,7 +138,7 @@ def _note(code: str, severity: Severity, message: str) -> Problem:
 
 
 def _problem(error: Any) -> Problem:
-    path = "".join("/" + escape_token(token) for token in error.absolute_path)
+    path = _path(error)
     keyword, wanted, got = str(error.validator), error.validator_value, error.instance
     # What was expected, and got.
     if keyword == "type":
@@ -126,36 +160,46 @@ def _problem(error: Any) -> Problem:
 
 @lru_cache(maxsize=512)
 def _judgement(schema_json: str) -> tuple[Any, tuple[Problem, ...]]:
-    # The validator of a schema, None for a broken one, and what is wrong with the schema.
+    # The validator of a schema, None where it cannot be used as a whole, and what is said of it.
     try:
-        schema = unwrap_json_schema(read_plain(schema_json))
-        names = foreign_type_names(schema)
-        with_own_type_names(schema)
-        validator = _new_validator(schema)
+        sound = sound_schema(schema_json)
+        notes = [_note("validate.schema", "warning", brief(n, 300)) for n in sound.notes]
+        if len(notes) > _MAX_NOTES:
+            more = f"{len(notes) - _MAX_NOTES} more places of the tool's schema are like that"
+            notes[_MAX_NOTES:] = [_note("validate.schema", "warning", more)]
+        if sound.is_unusable:
+            return None, (_unusable("nothing of it can be used"), *notes)
+        validator = _dialect()(sound.schema, registry=specifications())
     except Exception as error:  # a schema can be broken in as many ways as the library can raise
         return None, (_failure(error, None),)
 
-    if not names:
-        return validator, ()
-    readings = ", ".join(f"{name!r} as {meaning!r}" for name, meaning in sorted(names.items()))
-    message = f"the tool's schema names types that JSON Schema does not have; read {readings}"
-    note = _note("validate.type-name", "warning", brief(message, 300))
-    return validator, (note,)
+    if names := sound.type_names:
+        readings = ", ".join(f"{name!r} as {meaning!r}" for name, meaning in sorted(names.items()))
+        message = f"the tool's schema names types that JSON Schema does not have; read {readings}"
+        notes.append(_note("validate.type-name", "warning", brief(message, 300)))
+    return validator, tuple(notes)
 
 
-def _new_validator(schema: Any) -> Any:
-    from referencing import Registry
-
-    jsonschema = load_jsonschema()
-    dialect = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    dialect.check_schema(schema)
-
+@lru_cache(maxsize=1)
+def _dialect() -> Any:
+    dialect = load_jsonschema().Draft202012Validator
     # Our numbers keep their lexemes, so the library is told which of them are integers.
     types = dialect.TYPE_CHECKER.redefine("integer", lambda _, value: is_type(value, "integer"))
     keywords = {name: counted(check) for name, check in {**dialect.VALIDATORS, **KEYWORDS}.items()}
-    dialect = jsonschema.validators.extend(dialect, keywords, type_checker=types)
-    # A registry of its own keeps the library from ever looking a reference up on the network.
-    return dialect(schema, registry=Registry())
+    from jsonschema.validators import extend
+
+    return extend(dialect, keywords, type_checker=types)
+
+
+def is_valid(value: Value, node: Any, root: Any) -> bool:
+    """Return True if a node of a usable schema accepts a value. False where it cannot be told."""
+    try:
+        with spending(Budget(value)):
+            return bool(
+                _dialect()(root, registry=specifications()).evolve(schema=node).is_valid(value)
+            )
+    except Exception:  # as in `find_problems`
+        return False
 
 
 @lru_cache(maxsize=2048)
@@ -252,7 +296,17 @@ def _scaled(number: Value) -> tuple[int, int]:
     return int(Decimal((0, digits, 0))), power
 
 
+def _unusable_node(validator: Any, _: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema.exceptions import ValidationError
+
+    if _REFUSES_UNUSABLE.get():
+        yield ValidationError("cannot be checked")
+
+
+_REFUSES_UNUSABLE: ContextVar[bool] = ContextVar("_REFUSES_UNUSABLE", default=False)
+
 KEYWORDS: dict[str, Callable[..., Iterator[Any]]] = {
+    UNUSABLE: _unusable_node,
     "multipleOf": _multiple_of,
     "pattern": _pattern,
     "patternProperties": _pattern_properties,
@@ -282,32 +336,6 @@ def counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterabl
         return check(validator, keyword, instance, schema)
 
     return check_with_budget
-
-
-# patterns
-
-LIMIT = 0.2  # seconds for one search
-
-
-class TooSlow(Exception):
-    """A pattern took longer than `LIMIT` on a text."""
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Any:
-    # Late: few schemas have patterns, and the package is slow to load.
-    import regex
-
-    return regex.compile(pattern)
-
-
-def matches(pattern: str, text: str) -> bool:
-    """Return True if the pattern matches somewhere in the text."""
-    # Raises TooSlow, and regex.error for a broken pattern.
-    try:
-        return _compiled(pattern).search(text, timeout=LIMIT) is not None
-    except TimeoutError:
-        raise TooSlow(f"the pattern {pattern[:60]!r} takes too long on this text") from None
 
 
 # the library

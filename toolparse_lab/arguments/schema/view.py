@@ -1,6 +1,6 @@
 """A JSON Schema compiled once into the answers that coercion and the readers ask for of it.
 
-`$ref`, `allOf` and `{jsonSchema: …}` are resolved. A view never changes once it is made.
+It is made of the usable form of the schema, with `$ref` and `allOf` resolved. It never changes.
 """
 
 from __future__ import annotations
@@ -12,27 +12,16 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from ...core.errors import BadToolSpec
-from ...core.values import Value, read_plain, write_canonical
-from .kinds import LEAVES, is_nullable, names_in, type_name
+from ...core.values import Value, write_canonical
+from .kinds import LEAVES, type_name
+from .patterns import TooSlow, matches
+from .sound import UNUSABLE, Sound, node_at, sound_schema
 
 # How it works. A node is replaced by what it refers to until there is no reference left; then the
 # members of its allOf, each resolved in the same way, are merged into it. The trail of references
 # ends circles, and a budget ends what is no circle and still doubles at every step.
 
 _MAX_PARTS = 2_000  # allOf members of one node, those of its members included
-
-
-def unwrap_json_schema(schema: Any) -> Any:
-    """Return a schema out of any number of {jsonSchema: …} wrappers.
-
-    >>> unwrap_json_schema({"jsonSchema": {"type": "object"}})
-    {'type': 'object'}
-    """
-    # A property that is called jsonSchema and holds anything else is not a wrapper.
-    while isinstance(schema, Mapping) and isinstance(schema.get("jsonSchema"), (Mapping, bool)):
-        schema = schema["jsonSchema"]
-
-    return schema
 
 
 def resolve(node: Any, root: Any) -> Any:
@@ -42,7 +31,6 @@ def resolve(node: Any, root: Any) -> Any:
     def resolved(node: Any, trail: frozenset[str]) -> Any:
         # trail: the references that led here.
         nonlocal budget
-        node = unwrap_json_schema(node)
         while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
             ref = node["$ref"]
             if ref in trail:
@@ -52,9 +40,14 @@ def resolve(node: Any, root: Any) -> Any:
             # mean them. A reference that leads nowhere leaves them alone.
             own = {k: v for k, v in node.items() if k != "$ref"}
             target = node_at(root, ref)
-            node = {**target, **own} if isinstance(target, Mapping) else own
+            node = _gathered(own)
+            if isinstance(target, Mapping):
+                _merge(node, _gathered(target))
 
-        if not isinstance(node, Mapping) or not isinstance(node.get("allOf"), list):
+        if not isinstance(node, Mapping):
+            return node
+        node = _gathered(node)
+        if not isinstance(node.get("allOf"), list):
             return node
 
         # A view for reading arguments, not for validation, which takes allOf as it is.
@@ -71,9 +64,29 @@ def resolve(node: Any, root: Any) -> Any:
     return resolved(node, frozenset())
 
 
+_CONDITIONS = "$conditions"
+
+
+def _gathered(node: Mapping[str, Any]) -> Any:
+    # A node with its conditions in one list, which those of its other parts can join: a test (a
+    # node, or the name of a member), and what holds then and else.
+    if "if" not in node and "dependentSchemas" not in node:
+        return node
+    gathered = {
+        k: v for k, v in node.items() if k not in ("if", "then", "else", "dependentSchemas")
+    }
+    conditions: list[Any] = [
+        (name, inner, None) for name, inner in node.get("dependentSchemas", {}).items()
+    ]
+    if "if" in node:
+        conditions.append((node["if"], node.get("then"), node.get("else")))
+    gathered[_CONDITIONS] = [*gathered.get(_CONDITIONS, ()), *conditions]
+    return gathered
+
+
 def _merge(into: dict[str, Any], part: Mapping[str, Any]) -> None:
-    # Members of objects and required names add up. Of any other keyword the first one counts, and
-    # so of a malformed one, which validation complains of.
+    # Members of objects, required names and conditions add up. Of any other keyword the first one
+    # counts.
     for key, value in part.items():
         earlier = into.get(key)
         if key not in into:
@@ -83,28 +96,8 @@ def _merge(into: dict[str, Any], part: Mapping[str, Any]) -> None:
                 into[key] = {**earlier, **value}
         elif key == "required" and isinstance(earlier, list) and isinstance(value, list):
             into[key] = [*earlier, *(name for name in value if name not in earlier)]
-
-
-def node_at(root: Any, ref: str) -> Any:
-    """Return the node a local reference names, {} if there is none."""
-    # The whole schema: how a tree refers to its own nodes.
-    if ref == "#":
-        return root
-    if not ref.startswith("#/"):
-        return {}
-
-    node = root
-    for token in ref[2:].split("/"):
-        # A JSON Pointer in a URI fragment: its own two escapes, and the percent sign's.
-        token = token.replace("~1", "/").replace("~0", "~").replace("%25", "%")
-        if isinstance(node, Mapping) and token in node:
-            node = node[token]
-        elif isinstance(node, list) and token.isdigit() and int(token) < len(node):
-            node = node[int(token)]
-        else:
-            return {}
-
-    return node
+        elif key in ("allOf", _CONDITIONS):
+            into[key] = [*list(earlier or ()), *value]
 
 
 # How it works. A `Root` holds a whole schema and one `View` for each of its nodes, by the node's
@@ -144,7 +137,7 @@ class View:
         self._root = root
         self._node: Mapping[str, Any] = resolved if isinstance(resolved, Mapping) else {}
         self.fixed = isinstance(resolved, bool)
-        self.open = not self._node
+        self.open = not self._node.keys() - {UNUSABLE}
         self.types = _types(self._node)
         members, names = self._node.get("enum"), self._node.get("required")
         self.enum: tuple[Value, ...] | None = tuple(members) if isinstance(members, list) else None
@@ -192,7 +185,7 @@ class View:
         return self._node.get("additionalProperties") is False
 
     @cached_property
-    def patterns(self) -> list[tuple[re.Pattern[str], View]]:
+    def patterns(self) -> list[tuple[str, View]]:
         """The views of members by a pattern of their names, in the schema's order."""
         # Patterns that may take too long drop out: for coercion, their members are undeclared.
         nodes = self._node.get("patternProperties")
@@ -203,8 +196,7 @@ class View:
         for text, node in nodes.items():
             is_short = isinstance(text, str) and len(text) <= _LONGEST_PATTERN
             if is_short and not _NESTED_REPEAT.search(text):
-                with suppress(re.error):
-                    patterns.append((re.compile(text), self._root.view(node)))
+                patterns.append((text, self._root.view(node)))
         return patterns
 
     @cached_property
@@ -241,6 +233,22 @@ class View:
         """The views of the branches of a union."""
         return tuple(self._root.view(node) for node in _branches(self._node))
 
+    @cached_property
+    def conditions(self) -> tuple[tuple[Any, View | None, View | None], ...]:
+        """The tests of objects (a node, or a member's name), with what holds then and else."""
+        views = self._view_if_mapping
+        return tuple((t, views(a), views(b)) for t, a, b in self._node.get(_CONDITIONS, ()))
+
+    @property
+    def has_conditions(self) -> bool:
+        """True if what holds for a value depends on the value anywhere in the schema."""
+        return self._root.has_conditions
+
+    @property
+    def root(self) -> Any:
+        """The whole schema that this node is of."""
+        return self._root.schema
+
     def _view_if_mapping(self, node: Any) -> View | None:
         return self._root.view(node) if isinstance(node, Mapping) else None
 
@@ -251,8 +259,9 @@ class View:
             return declared
 
         for pattern, view in self.patterns:
-            if pattern.search(key):
-                return view
+            with suppress(TooSlow):
+                if matches(pattern, key):
+                    return view
 
         return self.additional
 
@@ -333,8 +342,8 @@ class View:
 
 def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
     # The order matters to whoever takes the first of them, so it is ours and not the author's.
-    # Names that JSON Schema does not know stay: they allow nothing, as their author may notice.
-    names = [type_name(name) for name in names_in(node.get("type"))]
+    keyword = node.get("type", ())
+    names = [keyword] if isinstance(keyword, str) else list(keyword)
     # People leave `type` out next to `properties`. By the letter such a schema admits any text. Its
     # author meant an object.
     if not names and any(keyword in node for keyword in _OBJECT_KEYWORDS):
@@ -343,8 +352,6 @@ def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
         names = ["array"]
     if not names:
         return None
-    if is_nullable(node):
-        names = [*names, "null"]
 
     return tuple(sorted(dict.fromkeys(names), key=lambda name: _RANKS.get(name, len(PREFERENCE))))
 
@@ -361,10 +368,11 @@ _NESTED_REPEAT = re.compile(r"[+*}]\)?[+*{]|\([^()]*[+*|][^()]*\)[+*{]")
 class Root:
     """A whole schema, with the views of its nodes."""
 
-    __slots__ = ("_views", "schema")
+    __slots__ = ("_views", "has_conditions", "schema")
 
-    def __init__(self, schema: Any) -> None:
-        self.schema = schema
+    def __init__(self, sound: Sound) -> None:
+        self.schema = sound.schema
+        self.has_conditions = sound.has_conditions
         self._views: dict[int, View] = {}  # by a node's identity: the schema keeps it alive
 
     def view(self, node: Any) -> View:
@@ -379,8 +387,8 @@ class Root:
 
 @lru_cache(maxsize=2048)
 def _cached_view(schema_json: str) -> View:
-    node = unwrap_json_schema(read_plain(schema_json))
-    return Root(node).view(node)
+    sound = sound_schema(schema_json)
+    return Root(sound).view(sound.schema)
 
 
 def view_of(schema: Any) -> View:
@@ -398,7 +406,7 @@ def view_of(schema: Any) -> View:
 
     if schema is not None and not isinstance(schema, bool):
         raise _no_schema(schema)
-    return Root(schema).view(schema)
+    return Root(Sound(schema)).view(schema)
 
 
 def _no_schema(x: object) -> BadToolSpec:

@@ -21,6 +21,7 @@ from .scalars import (
     to_text,
     value_of_text,
 )
+from .validate import is_valid
 from .view import View
 
 # How it works. A value and the view of its node go down together. Each method takes a value and
@@ -317,7 +318,18 @@ class Walk(Record):
                     out = dict(value)
                 out[key] = new
 
-        return value if out is None else out
+        new_value = value if out is None else out
+        return self._by_conditions(new_value, view, path, depth) if view.conditions else new_value
+
+    def _by_conditions(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
+        # A condition is asked of the coerced members, as validation will ask it.
+        new: Value = value
+        for test, then, otherwise in view.conditions:
+            holds = test in value if isinstance(test, str) else is_valid(new, test, view.root)
+            branch = then if holds else otherwise
+            if branch is not None and isinstance(new, dict):
+                new = self.value(new, branch, path, depth + 1)
+        return new
 
     def sequence(self, value: list[Value], view: View, path: str, depth: int) -> Value:
         """Return a list with its items coerced."""

@@ -39,13 +39,13 @@ from .tokens import Token, Tokens
 # calls. Nothing is stored: the word follows from what the result records, so that an older result
 # has one too.
 Verdict: TypeAlias = Literal[
-    "none", "clean", "repaired (lossless)", "repaired (lossy)", "invalid", "refused", "truncated",
-    "echoed",
+    "none", "clean", "repaired (lossless)", "repaired (lossy)", "unchecked", "invalid", "refused",
+    "truncated", "echoed",
 ]  # fmt: skip
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """From best to worst; `none` is a result without a call."""
 
-EXECUTABLE: frozenset[Verdict] = frozenset(VERDICTS[1:4])
+EXECUTABLE: frozenset[Verdict] = frozenset(VERDICTS[1:5])
 """The verdicts under which a call may be executed."""
 
 _RANK = {word: rank for rank, word in enumerate(VERDICTS)}
@@ -55,7 +55,8 @@ def verdict_of_call(call: ToolCall) -> Verdict:
     """Return the verdict on a call."""
     # clean: written in its format and to its schema, without any change. repaired: executable after
     # repairs, readings, coercions or a recovery, lossless where none of them guessed or dropped
-    # anything. invalid: readable, but its arguments break the schema. refused: not readable, of an
+    # anything. unchecked: valid as far as its schema can be used.
+    # invalid: readable, but its arguments break the schema. refused: not readable, of an
     # unknown tool, or a draft. truncated: cut off. echoed: another wrote it.
     # Where echoes are allowed, the code is there as a warning.
     if any(p.code == "call.echoed" and p.severity == "error" for p in call.problems):
@@ -66,6 +67,8 @@ def verdict_of_call(call: ToolCall) -> Verdict:
         return "refused"
     if not call.valid:
         return "invalid"
+    if call.problems and call.unchecked:
+        return "unchecked"
     if not call.edits and not call.steps and not call.problems:
         return "clean"
     from ..rules import CODES, RULES  # start-up time: parsing needs no rule's description
@@ -312,8 +315,9 @@ class ToolCall:
     def verdict(self) -> Verdict:
         """The verdict on the call, as in every view.
 
-        From best to worst: clean, repaired (lossless), repaired (lossy), invalid, refused,
-        truncated, echoed. You may execute the call under the first three.
+        From best to worst: clean, repaired (lossless), repaired (lossy), unchecked, invalid,
+        refused, truncated, echoed. You may execute the call under the first three, and under
+        `unchecked` where a schema that is partly unusable is good enough for you.
 
         >>> import toolparse_lab as tp
         >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
@@ -321,6 +325,19 @@ class ToolCall:
         'repaired (lossless)'
         """
         return verdict_of_call(self)
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """JSON Pointers of the values that no part of the schema could check.
+
+        >>> import toolparse_lab as tp
+        >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
+        >>> tools = [{"name": "f", "parameters": {"properties": {"a": {"$ref": "#/$defs/Lost"}}}}]
+        >>> call = tp.parse(text, "hermes", tools).calls[0]
+        >>> call.unchecked, call.verdict
+        (('/a',), 'unchecked')
+        """
+        return tuple(p.path for p in self.problems if p.code == "validate.unchecked")
 
     @property
     def readable(self) -> bool:

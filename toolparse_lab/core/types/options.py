@@ -15,6 +15,7 @@ from ..errors import BadOptions, near
 Policy: TypeAlias = Literal["none", "safe", "middleware", "go-strconv", "lossy"]
 Reasoning: TypeAlias = Literal["auto", "prefilled", "none"]
 EchoChoice: TypeAlias = Literal["refuse", "allow"]
+UnknownArguments: TypeAlias = Literal["keep", "drop", "refuse"]
 
 VERSION = 1
 """of the stored form of results, options included"""
@@ -44,6 +45,10 @@ class ParseOptions:
         max_depth: nesting beyond it is a problem, never an error.
         echoes: 'refuse' or 'allow' (with a warning) a call that is copied from a user, a tool or a
             document in the request.
+        unchecked: 'allow' or 'refuse' a call with a value that its schema cannot check, because a
+            part of the schema cannot be used.
+        unknown_arguments: 'keep' (with a note), 'drop' or 'refuse' arguments that the tool does not
+            have, where its schema says nothing of them.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -59,6 +64,8 @@ class ParseOptions:
     max_depth: int = 1000
     version: int = VERSION
     echoes: EchoChoice = "refuse"
+    unchecked: EchoChoice = "allow"
+    unknown_arguments: UnknownArguments = "keep"
 
     def __post_init__(self) -> None:
         # A stored 1 or "false" would pass for a switch, so only bool itself is one.
@@ -73,6 +80,13 @@ class ParseOptions:
             ("coercion policy", self.coerce, Policy, ", ".join(get_args(Policy))),
             ("reasoning mode", self.reasoning, Reasoning, "auto, prefilled or none"),
             ("choice for echoes", self.echoes, EchoChoice, "refuse or allow"),
+            ("choice for unchecked", self.unchecked, EchoChoice, "refuse or allow"),
+            (
+                "choice for unknown_arguments",
+                self.unknown_arguments,
+                UnknownArguments,
+                "keep, drop or refuse",
+            ),
         ):
             if value not in get_args(words):
                 raise BadOptions(f"unknown {what}", got=value, expected=expected)

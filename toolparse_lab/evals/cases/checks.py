@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ...arguments.schema.kinds import type_name, unknown_type_names
+from ...arguments.schema.sound import sound_schema
 from ...arguments.schema.validate import validate
 from ...core.errors import BadCase
 from ...core.types import Problem
@@ -150,11 +150,12 @@ def _doubts(case: Case) -> Iterator[tuple[str, str]]:
         return
 
     for tool in case.tools:
-        for name in sorted(unknown_type_names(tool.schema)):
-            meaning = type_name(name)
-            reading = f"it is read as {meaning}" if meaning != name else "no value is checked by it"
+        sound = sound_schema(tool.schema_json)
+        for name, meaning in sorted(sound.type_names.items()):
             unknown = f"{tool.name} has the type {name!r}, which JSON Schema does not have"
-            yield "unknown-type", f"{unknown}; {reading}"
+            yield "unknown-type", f"{unknown}; it is read as {meaning}"
+        for note in sound.notes:
+            yield "broken-schema", f"the schema of {tool.name}: {note}"
     if case.target and not case.tools:
         yield "no-tools", "calls are wanted, but there are no tools"
         return

@@ -95,7 +95,7 @@ trials keys
   conversation_tokens Int64 Tokens sent and received in all turns, where they were counted.
   conversation_cost Float64 US dollars of all turns, where prices are known.
   verdict category The worst verdict of the calls: none, clean, repaired (lossless), repaired
-      (lossy), invalid, refused, truncated or echoed.
+      (lossy), unchecked, invalid, refused, truncated or echoed.
   n_calls Int64 Calls found.
   n_ok Int64 Calls that are readable, complete and of a known name.
   n_valid Int64 Calls whose arguments satisfy the schema.
@@ -103,6 +103,8 @@ trials keys
   n_reads Int64 Reading steps made (aliases, double encoding).
   n_coercions Int64 Coercions made.
   n_problems Int64 Complaints.
+  n_unchecked Int64 Values that a broken schema could not check.
+  n_unknown_arguments Int64 Arguments that the tool does not have, where its schema is silent.
   error_code category The first complaint of severity error.
   codes_json string Code -> number of complaints of severity error or warning.
   rules_json string Rule -> number of times it was applied.
@@ -165,6 +167,8 @@ calls keys
   n_edits Int64 Repairs made.
   n_reads Int64 Reading steps made.
   n_coercions Int64 Coercions made.
+  n_unchecked Int64 Values that a broken schema could not check.
+  n_unknown_arguments Int64 Arguments that the tool does not have, where its schema is silent.
   error_code category The first complaint of severity error.
   codes_json string Code -> number of complaints of severity error or warning.
   rules_json string Rule -> number of times it was applied.

@@ -50,7 +50,8 @@ READ_AGAIN = (
     "missing_reason", "score_success", "score_strict", "score_repaired", "score_safe",
     "score_naive", "score_fabricated", "matching", "verdict", "blame", "blame_layer",
     "blame_code", "n_calls", "n_ok",
-    "n_valid", "n_edits", "n_reads", "n_coercions", "n_problems", "error_code", "codes_json",
+    "n_valid", "n_edits", "n_reads", "n_coercions", "n_problems", "n_unchecked",
+    "n_unknown_arguments", "error_code", "codes_json",
     "rules_json", "rescues_json", "note", "override", "override_why",
 )  # fmt: skip
 """The columns that reading fills anew; all others stay what they are."""

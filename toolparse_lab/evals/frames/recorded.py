@@ -32,6 +32,7 @@ from .rows import (
     call_id,
     changes_of,
     complaints_of,
+    doubts_of,
     fields_of,
     keys_of,
     metadata_row,
@@ -147,6 +148,7 @@ def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:
                     "start": span.start,
                     "end": span.end,
                     "closed": call.segment.closed,
+                    **doubts_of([call]),
                     **changes_of([call]),
                     **complaints_of(call.problems),
                 }

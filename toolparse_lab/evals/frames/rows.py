@@ -140,6 +140,7 @@ def result_row(result: ParseResult) -> dict[str, Any]:
         "n_ok": len(ok),
         "n_valid": sum(call.valid for call in ok),
         "n_problems": len(problems),
+        **doubts_of(calls),
         **changes_of(calls),
         **complaints_of(problems),
     }
@@ -206,6 +207,16 @@ def completion_row(c: Completion) -> dict[str, Any]:
         "completion_key": c.key,
         "created": c.created or None,
     }
+
+
+def doubts_of(calls: Iterable[ToolCall]) -> dict[str, Any]:
+    # What the schemas could not judge, and what they do not know.
+    doubts = {"n_unchecked": 0, "n_unknown_arguments": 0}
+    for call in calls:
+        for problem in call.problems:
+            doubts["n_unchecked"] += problem.code == "validate.unchecked"
+            doubts["n_unknown_arguments"] += problem.code == "call.unknown-argument"
+    return doubts
 
 
 def changes_of(calls: Iterable[ToolCall]) -> dict[str, Any]:

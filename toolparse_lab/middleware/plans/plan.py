@@ -257,7 +257,7 @@ class TaskPlan:
         bound: dict[str, Any] = {}
         for name, spec in self.inputs.items():
             if name in values:
-                if validate(values[name], spec.schema_json):
+                if any(p.severity == "error" for p in validate(values[name], spec.schema_json)):
                     raise BadTaskPlan(
                         f"input {name!r} has another type",
                         got=values[name],

@@ -66,11 +66,12 @@ VERDICT_COLOURS: Mapping[str, str] = {
     "repaired": "#7fcfb9",
     "repaired (lossless)": "#7fcfb9",
     "repaired (lossy)": style.ORANGE,
+    "unchecked": style.YELLOW,
     "invalid": style.VERMILLION,
     "refused": style.PURPLE,
     "truncated": style.SKY,
     "echoed": "#1f5f8b",
-    "looks like a call": style.YELLOW,
+    "looks like a call": "#d8c95a",
     "text": "#8c8c8c",
     "none": "#8c8c8c",
 }

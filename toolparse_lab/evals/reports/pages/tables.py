@@ -381,7 +381,8 @@ def _verdicts(report: Report) -> Listing:
     rows = _by_cell(report, frame, "verdict", "n", dict.fromkeys(words, 0))
     lead = (
         f"The worst verdict on the calls of each answer, under the policy {report.policy}. Only "
-        "clean and repaired calls may be executed; none: the answer holds no call."
+        "clean and repaired calls may be executed; unchecked: a part of the tool's schema cannot "
+        "be used, so that not every value was checked; none: the answer holds no call."
     )
     columns = (*_keys(report), *(Column(word, key=word) for word in words))
     return Listing("Verdicts", lead, columns, rows)

@@ -1,0 +1,267 @@
+"""A flaw in a tool's schema switches nothing off: what the sound rest refuses is never valid, and
+what the sound schema accepts stays valid, if only unchecked."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+
+import toolparse_lab as tp
+from tests.arguments.schema_tools import TOOLS, Schema, at, variants
+from toolparse_lab.arguments.schema.patterns import matches
+from toolparse_lab.arguments.schema.sound import sound_schema
+from toolparse_lab.arguments.schema.validate import validate
+
+# keyword -> values that no reader of schemas can use
+FLAWS: dict[str, list[Any]] = {
+    "type": [5, "frobnicate", ["string", "frob"], {}],
+    "pattern": ["(", "[a", 5],
+    "enum": ["a,b", None, {}],
+    "minimum": ["low", None, []],
+    "exclusiveMaximum": ["x", {}],
+    "minLength": ["two", -1, 1.5],
+    "maxItems": [None, "x"],
+    "multipleOf": [0, "x"],
+    "uniqueItems": ["maybe"],
+    "required": [5, {"a": 1}, [1]],
+    "properties": [5, "x"],
+    "patternProperties": [5],
+    "additionalProperties": [5, None, "some"],
+    "items": [5, None],
+    "anyOf": [{}, [], "x"],
+    "oneOf": [[], 5],
+    "allOf": [{}, 5],
+    "not": [5, None, {"pattern": "("}],
+    "if": [5],
+    "contains": [5],
+    "dependentRequired": [5, {"a": 1}],
+    "dependentSchemas": [5],
+    "propertyNames": [5],
+    "unevaluatedProperties": [5],
+    "$ref": ["#/$defs/Lost", "https://example.invalid/x", "#lost", 5],
+    "title": [None, 5],
+    "description": [None, {}],
+    "format": [None],
+}
+# What is left out with a keyword, because it says nothing alone.
+WITH: dict[str, tuple[str, ...]] = {
+    "properties": ("additionalProperties", "unevaluatedProperties"),
+    "patternProperties": ("additionalProperties", "unevaluatedProperties"),
+    "additionalProperties": ("unevaluatedProperties",),
+    "if": ("then", "else"),
+    "$ref": ("unevaluatedProperties",),
+    "anyOf": ("unevaluatedProperties",),
+    "oneOf": ("unevaluatedProperties",),
+    "allOf": ("unevaluatedProperties",),
+}
+LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+NODES = ("items", "additionalProperties", "not", "if", "then", "contains", "propertyNames")
+MAPS = ("properties", "patternProperties", "$defs", "dependentSchemas")
+# A broken node below one of these does not only loosen the schema.
+NOT_LOOSER = {"not", "oneOf", "if", "contains", "propertyNames"}
+
+
+def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths of all nodes of a schema."""
+    if not isinstance(node, dict):
+        return
+    yield path
+    for keyword, inner in node.items():
+        if keyword in LISTS:
+            for i, branch in enumerate(inner):
+                yield from places(branch, (*path, keyword, i))
+        elif keyword in MAPS:
+            for name, member in inner.items():
+                yield from places(member, (*path, keyword, name))
+        elif keyword in NODES:
+            yield from places(inner, (*path, keyword))
+
+
+def planted() -> list[tuple[int, tuple[Any, ...], str, Any]]:
+    """Every flaw at every place: tool, place, keyword ('' for the whole node), value."""
+    out: list[tuple[int, tuple[Any, ...], str, Any]] = []
+    for i, (schema, _) in enumerate(TOOLS):
+        for place in places(schema):
+            out += [(i, place, k, value) for k, values in FLAWS.items() for value in values]
+            out += [(i, place, "", value) for value in (None, 5, "frobnicate") if place]
+    return out
+
+
+def schemas(place: tuple[Any, ...], sound: Schema, keyword: str, flaw: Any) -> tuple[Any, Any]:
+    """The schema with the flaw, and its sound rest, None where that is no looser schema."""
+    broken, rest = copy.deepcopy(sound), copy.deepcopy(sound)
+    if keyword:
+        at(broken, place)[keyword] = flaw
+        for gone in (keyword, *WITH.get(keyword, ())):
+            at(rest, place).pop(gone, None)
+    else:
+        at(broken, place[:-1])[place[-1]] = flaw
+        at(rest, place[:-1])[place[-1]] = {}
+    blind = not keyword or keyword in WITH
+    above = {"unevaluatedProperties", *NOT_LOOSER} if blind else NOT_LOOSER
+    parents = [at(sound, place[:i]) for i in range(len(place))]
+    is_looser = not NOT_LOOSER.intersection(place) and not any(
+        above.intersection(node) for node in parents if isinstance(node, dict)
+    )
+    return broken, rest if is_looser and "$ref" not in json.dumps(sound) else None
+
+
+def is_valid(value: Any, schema_json: str) -> bool:
+    return not any(p.severity == "error" for p in validate(value, schema_json))
+
+
+def accepts(schema: Any, value: Any) -> bool:
+    return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_flaw_switches_off_nothing_but_itself(seed: int) -> None:
+    rng = random.Random(seed)
+    n_refused = n_accepted = 0
+    for i, place, keyword, flaw in rng.sample(planted(), 250):
+        sound, good = TOOLS[i]
+        broken, rest = schemas(place, sound, keyword, flaw)
+        broken_json = json.dumps(broken)
+        told = sound_schema(broken_json)
+        assert told.notes, (broken, "the flaw is not named")
+        wrong = [value for one in good for value in variants(one)]
+        for value in [*good, *rng.sample(wrong, min(len(wrong), 12))]:
+            valid = is_valid(value, broken_json)
+            if accepts(sound, value) and not told.is_unusable:
+                n_accepted += 1
+                assert valid, (broken, value, validate(value, broken_json))
+            if rest is not None and not accepts(rest, value):
+                n_refused += 1
+                assert not valid, (broken, rest, value)
+    assert n_refused > 200
+    assert n_accepted > 200
+
+
+def test_sound_schemas_are_read_as_the_library_reads_them() -> None:
+    for schema, good in TOOLS:
+        text = json.dumps(schema)
+        assert sound_schema(text).is_plainly_written
+        assert all(is_valid(value, text) for value in good)
+        for value in [changed for one in good for changed in variants(one)]:
+            assert is_valid(value, text) == accepts(schema, value), (schema, value)
+
+
+def member(node: Any, **beside: Any) -> str:
+    return json.dumps({"type": "object", "properties": {"n": node}, **beside})
+
+
+@pytest.mark.parametrize(
+    ("node", "good", "wrong"),
+    [
+        ({"type": "integer", "maximum": 5, "exclusiveMaximum": True}, 4, 5),
+        ({"type": "array", "items": [{"type": "string"}], "additionalItems": False}, ["a"], [1]),
+        ({"type": "string", "nullable": True}, None, 5),
+        ({"allOf": [{"type": "string"}], "nullable": True}, None, 5),
+        ({"type": "string|null"}, None, 5),
+        ({"type": "Optional[int]"}, None, "x"),
+        ({"type": "List[int]"}, [1], ["x"]),
+        ({"type": "string[]"}, ["x"], [1]),
+        ({"type": "date"}, "2024-01-01", 5),
+        ({"type": "datetime"}, "2024-01-01T00:00:00Z", 5),
+        ({"type": "enum", "enum": ["a"]}, "a", "b"),
+        ({"type": "integer", "minimum": "3"}, 3, 2),
+        ({"type": "string", "minLength": "2"}, "ab", "a"),
+        ("integer", 5, "x"),
+        ({"type": "string", "pattern": r"^\p{L}+$"}, "été", "1"),
+        ({"type": "string", "pattern": r"^(?<year>\d{4})-\k<year>$"}, "2024-2024", "2024-2023"),
+        ({"type": "string", "pattern": r"^\u{1F600}$"}, "😀", "u"),
+        ({"type": "string", "pattern": r"^[^]$"}, "\n", ""),
+        ({"type": "string", "pattern": r"^\d$"}, "3", "٣"),
+        ({"type": "string", "pattern": r"^a$"}, "a", "a\n"),
+    ],
+)
+def test_dialects_are_read_as_they_are_meant(node: Any, good: Any, wrong: Any) -> None:
+    assert is_valid({"n": good}, member(node))
+    assert not is_valid({"n": wrong}, member(node))
+    assert not [p for p in validate({"n": good}, member(node)) if p.code == "validate.unchecked"]
+
+
+def test_what_generators_write_for_nothing_is_nothing() -> None:
+    closed = {"additionalProperties": "false"}
+    assert not is_valid({"x": 1}, json.dumps({"type": "object", "properties": None, **closed}))
+    assert not is_valid({}, member({"type": "string", "required": True}))
+    assert is_valid({}, json.dumps({"type": "object", "properties": [], "required": None}))
+
+
+def test_a_call_says_what_of_it_is_unchecked() -> None:
+    text = '<tool_call>{"name": "f", "arguments": {"a": {"b": 1}, "n": 2}}</tool_call>'
+    properties = {"a": {"properties": {"b": {"$ref": "#/$defs/Lost"}}}, "n": {"type": "integer"}}
+    tool = {"name": "f", "parameters": {"type": "object", "properties": properties}}
+    call = tp.parse(text, "hermes", [tool]).calls[0]
+    assert (call.valid, call.unchecked, call.verdict) == (True, ("/a/b",), "unchecked")
+    assert any("/properties/a/properties/b/$ref" in p.message for p in call.problems)
+    refused = tp.parse(text, "hermes", [tool], {"unchecked": "refuse"}).calls[0]
+    assert (refused.valid, refused.unchecked, refused.verdict) == (False, ("/a/b",), "invalid")
+    whole = {"name": "f", "parameters": {"$ref": "#/$defs/Lost"}}
+    assert not tp.parse(text, "hermes", [whole]).calls[0].valid
+
+
+def test_one_sound_branch_is_enough() -> None:
+    union = {"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/Lost"}]}
+    assert [p.path for p in validate({"n": 1}, member(union)) if p.path] == []
+    assert [p.path for p in validate({"n": "x"}, member(union)) if p.path] == ["/n"]
+
+
+REFERENCES: list[tuple[Schema, dict[str, Any]]] = [
+    ({"properties": {"n": {"$ref": "#num"}}}, {"q": {"$anchor": "num", "type": "integer"}}),
+    (
+        {"$id": "https://x.example/root", "properties": {"n": {"$ref": "https://x.example/num"}}},
+        {"q": {"$id": "num", "type": "integer"}},
+    ),
+    ({"if": {"required": ["k"]}, "then": {"properties": {"n": {"type": "integer"}}}}, {}),
+    ({"if": {"required": ["z"]}, "else": {"properties": {"n": {"type": "integer"}}}}, {}),
+    ({"dependentSchemas": {"k": {"properties": {"n": {"type": "integer"}}}}}, {}),
+    ({"properties": {"n": {"$ref": "#/x-types/num"}}, "x-types": {"num": {"type": "integer"}}}, {}),
+]
+
+
+@pytest.mark.parametrize(("schema", "definitions"), REFERENCES)
+def test_arguments_are_coerced_as_they_are_validated(schema: Schema, definitions: Schema) -> None:
+    schema = {"type": "object", **schema, "$defs": definitions}
+    coerced = tp.coerce({"k": "a", "n": "2"}, schema)
+    assert coerced.value == {"k": "a", "n": 2}
+    assert is_valid(coerced.value, json.dumps(schema))
+    assert not is_valid({"k": "a", "n": "x"}, json.dumps(schema))
+
+
+def test_a_very_deep_schema_is_still_a_schema() -> None:
+    node: Any = '{"type": "integer"}'
+    for _ in range(3_000):
+        node = f'{{"type": "object", "properties": {{"n": {node}}}, "additionalProperties": false}}'
+    assert not is_valid({"n": {"n": 5}}, node)
+    assert is_valid({"n": {"n": {}}}, node)
+    flat = '{"type": "object", "properties": {"n": ' + '{"allOf": [' * 3_000
+    flat += '{"type": "integer"}' + "]}" * 3_000 + ', "m": {"type": "string"}}}'
+    assert not is_valid({"m": 1}, flat)
+    assert "validate.unchecked" in {p.code for p in validate({"n": "x", "m": "y"}, flat)}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "does"),
+    [
+        (r"^[\w-.]+$", "a-.", True),
+        (r"^[.-\w]+$", "-a.", True),
+        (r"^[[]$", "[", True),
+        (r"a{e}", "a{e}", True),
+        (r"^.$", "\u2028", False),
+        (r"^[^\s]$", "\u3000", False),
+        (r"^[\uD83D\uDE00-\u{1F64F}]$", "😁", True),
+        (r"[]", "a", False),
+        (r"\bfoo\b", "a foo b", True),
+        (r"^[\p{L}\d_-]+$", "é-1", True),
+        (r"\Aabc\Z", "abc", True),
+    ],
+)
+def test_patterns_mean_what_ecma_says(pattern: str, text: str, does: bool) -> None:
+    assert matches(pattern, text) == does
