@@ -24,6 +24,7 @@ from toolparse_lab.evals.reports.figures.breakdowns import (
     leader_sentence,
     sensitivity_frame,
 )
+from toolparse_lab.evals.reports.figures.cells import groups
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.runner.exchange.types import Completion
@@ -63,6 +64,34 @@ def repeated(rights: list[list[bool]], texts: Any = None) -> pd.DataFrame:
             completion = replace(trial.completion, raw=raw)  # type: ignore[type-var]
             trials.append(replace(trial, completion=completion))
     return trials_frame(trials)
+
+
+def test_pass_k_counts_cases_with_missing_trials() -> None:
+    # Four cases of four right answers, and three of three wrong ones and a refused request.
+    frame = repeated([[True] * 4] * 4 + [[False] * 4] * 3)
+    refused = (frame["score_success"] == False) & (frame["trial"] == 3)  # noqa: E712
+    scores = [c for c in map(str, frame) if c.startswith("score_")]
+    frame.loc[refused, ["raw", "outcome", *scores]] = None
+    frame.loc[refused, "missing_reason"] = "rate_limit"
+    row = Report(frame).frame.iloc[0]
+    assert (row["k"], row["missing"]) == (4, 3)
+    assert row["pass_all_k"] == row["pass_all_k_best"] == pytest.approx(4 / 7)
+    assert (row["pass_at_k"], row["pass_at_k_best"]) == pytest.approx((4 / 7, 1))
+
+    # Where the rows are absent they are as missing, one of them of a case that never failed.
+    case = frame["case_id"].iloc[0]
+    row = Report(
+        frame[~refused & ~((frame["case_id"] == case) & (frame["trial"] == 2))]
+    ).frame.iloc[0]
+    assert (row["k"], row["missing"]) == (4, 4)
+    assert (row["pass_all_k"], row["pass_all_k_best"]) == pytest.approx((3 / 7, 4 / 7))
+
+
+def test_columns_of_many_values_are_no_other_s_groups() -> None:
+    # The product of the numbers of values of six columns is 2 ** 66.
+    n = 2**11
+    frame = pd.DataFrame({name: [f"{i}" for i in range(n)] for name in "abcdef"})
+    assert len(list(groups(pd.concat([frame, frame]), "abcdef"))) == n
 
 
 def test_repeats_give_pass_at_k() -> None:

@@ -147,7 +147,7 @@ def test_one_row_a_cell() -> None:
     assert report.by == ("model", "prompt_protocol")
     assert len(report.frame) == 4
     row = cell(report, model="m1", prompt_protocol="hermes")
-    assert (row["n"], row["n_cases"], row["missing"], row["ungraded"]) == (8, 4, 1, 1)
+    assert (row["n"], row["n_cases"], row["missing"], row["ungraded"]) == (8, 4, 2, 1)
     assert (row["success"], row["strict"], row["repaired"], row["naive"], row["coerced"]) == (
         0.75,
     ) * 5

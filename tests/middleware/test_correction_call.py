@@ -370,12 +370,10 @@ def test_presets_are_the_orchestrator_s_configurations() -> None:
     )
     assert (production.enabled, production.max_validation_retries) == (True, 2)
     assert (cost.enabled, most.max_validation_retries) == (False, 3)
-    # Zero or less leaves what is set.
-    assert Feedback(max_validation_retries=0).max_validation_retries == 2
-    assert (
-        Feedback.preset("maximum-reliability", max_validation_retries=-1).max_validation_retries
-        == 3
-    )
+    assert Feedback(max_validation_retries=0).max_validation_retries == 0
+    # The orchestrator's setter ignores zero.
+    unset = Feedback.from_execution_options({"max_validation_retries": 0})
+    assert unset.max_validation_retries == 2
     options = {"validation_feedback_enabled": False, "max_validation_retries": 5}
     preset = Feedback.from_execution_options(options)
     assert (preset.enabled, preset.max_validation_retries, preset.policy) == (

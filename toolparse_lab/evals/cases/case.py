@@ -95,6 +95,9 @@ class Case:
     results: tuple[dict[str, Any], ...] = ()
     answer: Any = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tools", tool_specs(self.tools))
+
     @property
     def category(self) -> str:
         """Return the category named in the metadata, or ''."""

@@ -215,20 +215,19 @@ def read_csv(path: Path) -> RowSource:
 
 
 def _csv_records(path: Path, source: RowSource) -> Iterator[tuple[int, list[str]]]:
+    # The limit is the process's own, and too small for a cell that holds many tools. It stays
+    # raised: another thread may be reading.
+    csv.field_size_limit(max(MAX_LINE, csv.field_size_limit()))
     # The line is the one that the record begins on, since a quoted cell may go over several.
     lines = (text for _, text in whole_lines(path))
     reader = csv.reader(lines, delimiter="\t" if _kind(path) == ".tsv" else ",", strict=True)
     while True:
         line = reader.line_num + 1
-        # The limit is the process's own, and too small for a cell that holds many tools.
-        limit_before = csv.field_size_limit(MAX_LINE)
         try:
             cells = next(reader, None)
         except csv.Error as e:
             hint = "quotes inside a quoted cell are doubled"
             raise source.bad(f"this is no CSV: {e}", line, hint=hint) from None
-        finally:
-            csv.field_size_limit(limit_before)
         if cells is None:
             return
         if cells:

@@ -71,15 +71,12 @@ class Feedback:
     backoff: Callable[[int], float] = backoff_seconds
 
     def __post_init__(self) -> None:
-        for name, least in (("max_attempts", 1), ("max_validation_retries", None)):
+        for name, least in (("max_attempts", 1), ("max_validation_retries", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int):
                 raise BadOptions(f"`{name}` is a number", got=value, expected="a whole number")
-            if least is not None and value < least:
+            if value < least:
                 raise BadOptions(f"`{name}` is too small", got=value, expected=f"{least} or more")
-        if self.max_validation_retries <= 0:
-            # The orchestrator's default, which its setter leaves as it is in such a case.
-            object.__setattr__(self, "max_validation_retries", 2)
         if self.merge not in ("named", "all"):
             raise BadOptions("there is no such way to merge", got=self.merge, expected="named, all")
         if self.wording not in ("plain", "go-orchestrator"):
@@ -122,9 +119,6 @@ class Feedback:
         """
         if name not in PRESETS:
             raise BadOptions.unknown("there is no preset of this name", name, PRESETS)
-        # The orchestrator's setter leaves a number as it is where it is told none that counts.
-        if (changes.get("max_validation_retries") or 0) <= 0:
-            changes.pop("max_validation_retries", None)
         return replace(PRESETS[name], **changes)
 
     @classmethod
@@ -143,9 +137,11 @@ class Feedback:
             raise BadOptions(
                 "there is no such execution option", got=unknown[0], expected=", ".join(names)
             )
-        return cls.preset(
-            "go-orchestrator", **{names[name]: value for name, value in options.items()}
-        )
+        changes: Any = {names[name]: value for name, value in options.items()}
+        # The orchestrator's setter ignores a number below one.
+        if (changes.get("max_validation_retries") or 0) <= 0:
+            changes.pop("max_validation_retries", None)
+        return cls.preset("go-orchestrator", **changes)
 
 
 _GO_ORCHESTRATOR = Feedback(

@@ -106,7 +106,7 @@ def answer_reader(
                 forced = parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)
                 result = judged(forced, request)
             if unlifted and any(call.readable for call in result.calls):
-                problem = Problem("read", IN_CONTENT, "error", _UNLIFTED)
+                problem = Problem("read", IN_CONTENT, "warning", _UNLIFTED)
                 result = replace(result, problems=(*result.problems, problem))
             return with_lost_calls(result, finish_reason, reasoning)
         except ToolparseError:

@@ -113,7 +113,8 @@ def groups(
     codes, texts = zip(*(codes_of(trials[name]) for name in by), strict=True)
     numbers = codes[0]
     for own, words in zip(codes[1:], texts[1:], strict=True):
-        numbers = numbers * len(words) + own
+        # Numbered anew at each column, since the product of many wide ones exceeds 64 bits.
+        numbers, _ = pd.factorize(numbers * len(words) + own)
     numbers, _ = pd.factorize(numbers)
     order = np.argsort(numbers, kind="stable")
     ends = np.flatnonzero(np.diff(numbers[order])) + 1
@@ -444,12 +445,23 @@ FIGURES: Mapping[str, Figure] = {
     "best": Figure("Success if every missing trial had succeeded.", "more share"),
     "noise": Figure("How often two trials of one case disagree.", "share"),
     "distinct": Figure("Mean share of different answers among the trials of a case.", "more share"),
-    "k": Figure("Trials of a case, the most frequent number; 1 where a cell pools arms.", "count"),
+    "k": Figure(
+        "Trials of a case, missing ones included, the most frequent number; 1 where a cell pools "
+        "arms.",
+        "count",
+    ),
     "pass_at_k": Figure(
-        "Chance that at least one of k trials succeeds; not known where all trials are copies.",
+        "Mean over cases of the chance that at least one of k trials succeeds, if every missing "
+        "trial had failed; not known where all trials are copies.",
         "more share",
     ),
-    "pass_all_k": Figure("Chance that all k trials succeed.", "more share"),
+    "pass_at_k_best": Figure("The same if every missing trial had succeeded.", "more share"),
+    "pass_all_k": Figure(
+        "Mean over cases of the chance that all k trials succeed, if every missing trial had "
+        "failed.",
+        "more share",
+    ),
+    "pass_all_k_best": Figure("The same if every missing trial had succeeded.", "more share"),
     "n_answer": Figure(
         "Conversations for which a last text is wanted.", "count more", unknown=_NO_TEXT
     ),
@@ -520,7 +532,8 @@ def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) 
     is_ungraded = (part["outcome"] == "ungraded") | (part["target"].isna() & success.isna())
     ungraded = int(is_ungraded.sum())
     interval = stats.clustered_interval(flags, cases, level, clusters)
-    lacking = part.loc[success.isna() & ~is_ungraded, "case_id"].tolist()
+    absent = absent_trials(part[~is_ungraded])
+    lacking = [*part.loc[success.isna() & ~is_ungraded, "case_id"], *absent]
     worst, best = stats.bounds(flags.tolist(), judged["case_id"].tolist(), lacking)
     answered = part[part["outcome"].notna() & ~part["outcome"].isin(list(MISSING))]
     called = answered["n_calls"].fillna(0) > 0
@@ -539,7 +552,7 @@ def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) 
     return {
         "n_cases": len(set(cases)),
         "n": len(judged),
-        "missing": len(part) - len(judged) - ungraded,
+        "missing": len(lacking),
         "ungraded": ungraded,
         "success": interval.rate,
         "ci_low": interval.low,
@@ -553,7 +566,7 @@ def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) 
         "repair_rate": _mean(answered.loc[called, "n_edits"].fillna(0) > 0),
         "worst": worst,
         "best": best,
-        **_repeats(judged, answered, flags, cases),
+        **_repeats(judged, answered, flags, lacking),
         "n_answer": len(endings),
         "answer": _mean(endings),
         "latency_p50": float(np.quantile(latency, 0.5)) if len(latency) else stats.NAN,
@@ -565,17 +578,39 @@ def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) 
     }
 
 
+def absent_trials(graded: pd.DataFrame) -> list[Any]:
+    """Return the case of each trial that a cell's rows lack, if every case was to have the largest
+    number of trials that one has. Where that would be twice the rows or more, as in a log with a
+    question that many asked, or where a cell pools arms, no row is missed.
+    """
+    cases, names = pd.factorize(graded["case_id"])
+    if graded.empty or _is_pooled(cases, graded):
+        return []
+    sizes = np.bincount(cases)
+    planned = int(sizes.max())
+    if planned * len(sizes) >= 2 * len(graded):
+        return []
+    return [name for name, size in zip(names, sizes, strict=True) for _ in range(planned - size)]
+
+
+def _is_pooled(cases: Any, part: pd.DataFrame) -> bool:
+    # Answers of several arms are no repetitions.
+    trials = part["trial"].to_numpy("int64", na_value=-1)
+    return bool(pd.DataFrame({"case": cases, "trial": trials}).duplicated().any())
+
+
 def _repeats(
-    judged: pd.DataFrame, answered: pd.DataFrame, flags: Any, cases: Any
+    judged: pd.DataFrame, answered: pd.DataFrame, flags: Any, lacking: Sequence[Any]
 ) -> dict[str, Any]:
-    # Unknown where a cell pools arms, whose answers are not repetitions.
-    unknown = dict.fromkeys(("noise", "distinct", "pass_at_k", "pass_all_k"), stats.NAN)
-    trials = judged["trial"].to_numpy("int64", na_value=-1)
-    if judged.empty or pd.DataFrame({"case": cases, "trial": trials}).duplicated().any():
+    passes = ("pass_at_k", "pass_at_k_best", "pass_all_k", "pass_all_k_best")
+    unknown = dict.fromkeys(("noise", "distinct", *passes), stats.NAN)
+    cases, _ = pd.factorize(judged["case_id"])
+    if judged.empty or _is_pooled(cases, judged):
         return {**unknown, "k": 1}
     texts, text_cases = (pd.factorize(answered[c])[0] for c in ("raw", "case_id"))
-    # The number of trials that most cases have; a case that lost some has fewer.
-    k = int(np.bincount(np.bincount(cases)).argmax())
+    planned, _ = pd.factorize(pd.Series([*judged["case_id"], *lacking], dtype=object))
+    # The number of trials that most cases were to have.
+    k = int(np.bincount(np.bincount(planned)).argmax())
     figures = {
         **unknown,
         "k": k,
@@ -584,8 +619,12 @@ def _repeats(
     }
     # Copies of one answer are one trial, however often it was asked for.
     if k > 1 and not stats.are_copies(texts, text_cases):
-        figures["pass_at_k"] = stats.pass_at_k(flags, cases, k)
-        figures["pass_all_k"] = stats.pass_all_k(flags, cases, k)
+        # As for `worst` and `best`: a missing trial has failed, or it has succeeded.
+        worst, best = ([*flags, *[ok] * len(lacking)] for ok in (False, True))
+        chances = (
+            c(x, planned, k) for c in (stats.pass_at_k, stats.pass_all_k) for x in (worst, best)
+        )
+        figures |= zip(passes, chances, strict=True)
     return figures
 
 

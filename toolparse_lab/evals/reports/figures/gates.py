@@ -25,7 +25,9 @@ _FIGURES = {**FIGURES, **OF_BASELINE}
 AT_LEAST = frozenset(name for name, figure in _FIGURES.items() if "more" in figure.kind)
 """Columns of which more is better: their thresholds are least values. Those of all others are
 greatest ones."""
-_OF_REPETITIONS = frozenset({"pass_at_k", "pass_all_k", "noise", "distinct"})
+_OF_REPETITIONS = frozenset(
+    {"pass_at_k", "pass_at_k_best", "pass_all_k", "pass_all_k_best", "noise", "distinct"}
+)
 # Success has an interval, so a bound on it says which figure it is about.
 _NAMES = {
     "success": "success as measured, whatever its interval, against",
@@ -179,7 +181,7 @@ def _why_unknown(row: Mapping[Any, Any], metric: str, n: int) -> str:
         return FIGURES["cost"].unknown if math.isnan(row["cost"]) else "no trial succeeded"
     if metric in _OF_REPETITIONS and row["k"] < 2:
         return "it needs several trials of a case, and here a case has one, or the cell pools arms"
-    if metric in ("pass_at_k", "pass_all_k"):
+    if metric.startswith("pass_"):
         return f"the {row['k']} trials of each case are copies of one answer"
     return row["reason"] or f"nothing of its {n} trials says it"
 

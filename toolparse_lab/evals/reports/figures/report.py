@@ -489,6 +489,10 @@ def _warnings(report: Report) -> Iterator[str]:
         is_missing = part["score_success"].isna() & part["target"].notna()
         reasons = part.loc[is_missing, "missing_reason"].fillna(UNRECORDED).astype(str)
         counts = ", ".join(f"{reason} {n}" for n, reason in reasons.value_counts().items())
+        if absent := missing - len(reasons):
+            # The plan, where there is one, has a row for each trial.
+            absent_words = f"no row {absent}, as other cases have more trials"
+            counts = f"{counts}, {absent_words}" if counts else absent_words
         yield (
             f"{counted(missing, 'trial')} {'is' if missing == 1 else 'are'} missing ({counts}). "
             "They are no failures: worst and best say where "

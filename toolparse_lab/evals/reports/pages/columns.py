@@ -178,6 +178,17 @@ def number(form: str) -> Callable[[Any], str]:
     return lambda x: "–" if pd.isna(x) else format(x, form)
 
 
+def p_value(p: Any) -> str:
+    """Return a p value, '–' where it is unknown.
+
+    >>> p_value(0.04), p_value(0.00001), p_value(1)
+    ('0.040', '<0.001', '1.000')
+    """
+    if p is None or pd.isna(p):
+        return "–"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def level_words(level: float) -> str:
     """Return the level of an interval in words.
 

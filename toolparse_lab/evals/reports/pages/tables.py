@@ -36,6 +36,7 @@ from .columns import (
     level_words,
     money,
     number,
+    p_value,
     percent,
     points,
     span,
@@ -98,7 +99,13 @@ def _against(text: Callable[[Row], Cell]) -> Callable[[Row], Cell]:
     return lambda cell: "–" if pd.isna(cell["difference"]) else text(cell)
 
 
-_P_HOLM = _against(lambda cell: f"{cell['p_holm']:.3f}")
+_P_HOLM = _against(lambda cell: p_value(cell["p_holm"]))
+
+
+def _bounds(cell: Row, name: str) -> str:
+    # Two figures where the missing trials decide which it is.
+    low, high = percent(cell[name]), percent(cell[f"{name}_best"])
+    return low if low == high else f"{low} to {high}"
 
 
 def success(report: Report) -> Listing:
@@ -245,7 +252,7 @@ def _rungs(report: Report) -> Listing | None:
         Column("success", form=percent),
         Column("gain, points", text=lambda row: points(row["gain"]) if row["layer"] else "–"),
         Column(f"{level_words(report.level)} interval", text=_gain_interval),
-        Column("p (Holm)", key="p_holm", form=number(".2g")),
+        Column("p (Holm)", key="p_holm", form=p_value),
         Column("cases", text=lambda row: "–" if pd.isna(row["n_cases"]) else str(row["n_cases"])),
     )
     lead = (
@@ -419,8 +426,8 @@ def _repeats(report: Report) -> Listing:
         *_keys(report),
         Column("k"),
         Column("success", "rate", form=percent),
-        Column("pass@k", key="pass_at_k", form=percent),
-        Column("pass^k", key="pass_all_k", form=percent),
+        Column("pass@k", text=lambda cell: _bounds(cell, "pass_at_k")),
+        Column("pass^k", text=lambda cell: _bounds(cell, "pass_all_k")),
         Column("noise", form=percent),
         Column("distinct answers", key="distinct", form=percent),
     )
