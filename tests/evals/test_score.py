@@ -172,8 +172,8 @@ def test_native_calls_that_no_parser_found_are_an_attempt() -> None:
 
 
 def test_a_quoted_example_the_parser_marked_is_no_attempt() -> None:
-    raw = '<think>x</think>Write\n```\n<tool_call>{"name": "get_weather"}</tool_call>\n```'
-    start = raw.index("Write")
+    raw = '<think>x</think>Well\n```\n<tool_call>{"name": "get_weather"}</tool_call>\n```'
+    start = raw.index("Well")
     segments = (
         Segment("reasoning", Span(0, start), Span(7, 8)),
         Segment("text", Span(start, len(raw))),
@@ -188,6 +188,17 @@ def test_a_quoted_example_the_parser_marked_is_no_attempt() -> None:
         score_text(case, ParseResult(raw, "hermes", ParseOptions(), segments, (), ())).success
         is False
     )
+
+
+@pytest.mark.parametrize(
+    ("target", "outcome"),
+    [([], "abstained_correctly"), ([{"name": "ping", "arguments": {}}], "held_back")],
+)
+def test_what_is_held_back_is_no_abstention(target: list[Any], outcome: str) -> None:
+    tools = tool_specs([{"name": "ping", "parameters": {"type": "object"}}])
+    raw = 'For example:\n<tool_call>{"name": "ping", "arguments": {}}</tool_call>\nThat is all.'
+    score = score_text(Case("c", "?", tools, target), parse(raw, "hermes", tools))
+    assert score.outcome == outcome
 
 
 # fabrication: calls made by hand, as a parser that invents would make them

@@ -10,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.growth import grows_linearly
+from tests.laws import check_all
 from tests.quotations import CALLS, SEEN, TOOLS, WAYS, formats, written
 from tests.quoted_answers import OUTSIDE, answers, executed
 from tests.quoted_answers import TOOLS as TABLES
@@ -53,7 +54,7 @@ def test_chunks_say_the_same(name: str) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c["title"])
 def test_case(case: dict[str, Any]) -> None:
     result = tp.parse(case["raw"], case.get("protocol", "hermes"), TOOLS)
-    assert [c.ok for c in result.calls] == [True] * case["calls"]
+    assert [c.ok for c in result.calls if c.status != "draft"] == [True] * case["calls"]
     notes = [p for p in result.problems if p.code == "call.quoted-example"]
     assert bool(notes) == case["noted"]
     parser = tp.stream(case.get("protocol", "hermes"), TOOLS)
@@ -65,8 +66,9 @@ def test_case(case: dict[str, Any]) -> None:
 def test_a_long_block_is_seen() -> None:
     call = '<tool_call>{"name": "reboot", "arguments": {}}</tool_call>'
     block = "".join(f"    {'x' * 60} {i}\n" for i in range(40))
-    assert tp.parse(f"The mail:\n{block}    {call}\n    {call}", "hermes", TOOLS).calls == ()
-    assert len(tp.parse(f"Well.\n{block}    {call}\n    {call}", "hermes", TOOLS).calls) == 2
+    for lead, status in (("The mail:", "draft"), ("Well.", "ok")):
+        result = tp.parse(f"{lead}\n{block}    {call}\n    {call}", "hermes", TOOLS)
+        assert {c.status for c in result.calls} == {status}
 
 
 @each_case
@@ -94,3 +96,20 @@ def test_what_a_stream_holds_back_is_what_a_text_says() -> None:
             for i in range(0, len(answer.text), size):
                 parser.feed(answer.text[i : i + size])
             assert parser.close() == whole, answer
+
+
+def test_a_call_that_is_held_back_is_a_draft_with_its_evidence() -> None:
+    call = (
+        '<tool_call>{"name": "send_money", "arguments": {"to": "Ann", "amount": "9"}}</tool_call>'
+    )
+    raw = f"For example:\n{call}\nPlease note the amount."
+    result = check_all(raw, "hermes", TOOLS)
+    (draft,) = result.calls
+    assert (draft.status, draft.arguments) == ("draft", {"to": "Ann", "amount": 9})
+    assert result.text == raw
+    (held,) = (p for p in draft.problems if p.code == "call.held-back")
+    assert held.severity == "warning"
+    assert "introduce an example" in held.message
+    allowed = check_all(raw, "hermes", TOOLS, {"quotes": "allow"})
+    assert [c.ok for c in allowed.calls] == [True]
+    assert [p.severity for p in allowed.problems] == ["warning"]

@@ -445,6 +445,9 @@ _SENTENCES = {
     "call.no-name": "The body was read, but it names no tool.",
     "call.not-an-object": "The arguments are no JSON object.",
     "call.quoted-example": "A call that is quoted is an example, not a call.",
+    "call.held-back":
+        "The text only shows the call, as the evidence says: it is a draft, and must not be "
+        "executed.",
     "call.recovered": "The call stood outside its format.",
     "choice.no-call":
         "A call was asked for, and the answer is not exactly one of a tool that may be called.",

@@ -9,7 +9,15 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from ..core.toolspec import ToolsLike, ToolSpec, tool_specs
-from ..core.types import ParseOptions, ParseResult, RawLike, Span, ToolCall, calls_by_segment
+from ..core.types import (
+    ParseOptions,
+    ParseResult,
+    RawLike,
+    Span,
+    ToolCall,
+    calls_by_segment,
+    is_held_back,
+)
 from ..formats.registry import protocol_of, protocols
 from .parse import parse
 
@@ -129,7 +137,7 @@ def _candidate(
     # The candidate that one format's reading makes, with the characters its attempts cover. best:
     # the score of attempts without fault. place: words after the evidence.
     # An attempt is a segment: calls of one body stand or fall together.
-    attempts = calls_by_segment(result.calls)
+    attempts = calls_by_segment(c for c in result.calls if not is_held_back(c))
     if not attempts:
         return []
     scores = [min(map(_worth, calls)) for calls in attempts.values()]

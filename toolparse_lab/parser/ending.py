@@ -15,11 +15,16 @@ lost calls, and text that looks like a call."""
 
 from __future__ import annotations
 
-from ..core.types import Segment, Span
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..core.types import HeldBack, Problem, Segment, Span, ToolCall
 from .recognition.look_alikes import look_alikes
 from .recognition.lost_calls import OF_SERVER, Reader, doubt_empty_calls, lost_calls, make_drafts
 from .state import Log, Setting
 
+_MOST_SHOWN = 20  # calls of a text that are read though they are only shown
+_LONGEST_SHOWN = 8_000  # characters of such a call, or of several together
 _IN_REASONING = "the call is inside reasoning that the answer closes after it"
 
 
@@ -45,6 +50,42 @@ def finish(log: Log, raw: str, setting: Setting, read: Reader | None) -> None:
         doubt_empty_calls(log, raw, setting.specs, read)
     if log.texts and setting.recovers:
         log.problems += look_alikes(log, raw, setting, read)
+    if log.shown:
+        drafts = tuple(_drafts(log, raw, setting, read))
+        log.calls += drafts
+        if drafts and not log.silent:
+            log.events.append(HeldBack(Span(len(raw), len(raw)), drafts))
+
+
+def _drafts(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator[ToolCall]:
+    # Calls that are only shown, each as a draft in its text. They are read as they stand, behind
+    # white space in place of the text before, so that all places are those of raw.
+    index, end = len(log.calls), 0
+    texts = [(i, s) for i, s in enumerate(log.segments) if s.kind == "text" and not s.escaped]
+    for place, message in log.shown[:_MOST_SHOWN]:
+        start = place.start
+        home = next(((i, s) for i, s in texts if s.span.start <= start < s.span.end), None)
+        if start < end or home is None:
+            continue
+        at, segment = home
+        stop = min(segment.span.end, max(place.end, start + _LONGEST_SHOWN))
+        lead = " " * (start - 1) + "\n" if start else ""
+        calls = read(lead + raw[start:stop], setting.protocol.id).calls
+        for call in calls:
+            if call.segment_index != calls[0].segment_index or call.segment is None:
+                break
+            end = max(end, call.segment.span.end)
+            if call.ok:
+                note = Problem("scan", "call.held-back", "warning", message, "", call.segment.span)
+                yield replace(
+                    call,
+                    index=index,
+                    segment_index=at,
+                    segment=segment,
+                    status="draft",
+                    problems=(note, *call.problems),
+                )
+                index += 1
 
 
 def _end_thought(log: Log, end: int) -> None:

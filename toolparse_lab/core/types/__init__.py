@@ -16,6 +16,7 @@ from .call import (
     ToolCall,
     Verdict,
     calls_by_segment,
+    is_held_back,
 )
 from .options import (
     DEFAULT_OPTIONS,
@@ -32,6 +33,7 @@ from .result import (
     CallEnd,
     CallStart,
     Event,
+    HeldBack,
     Markup,
     ParseResult,
     ReasoningDelta,
@@ -57,6 +59,7 @@ __all__ = [
     "Edit",
     "Event",
     "Evidence",
+    "HeldBack",
     "JsonSchema",
     "JsonValue",
     "Layer",
@@ -87,4 +90,5 @@ __all__ = [
     "Verdict",
     "Withdrawn",
     "calls_by_segment",
+    "is_held_back",
 ]

@@ -83,10 +83,18 @@ def verdict_of_call(call: ToolCall) -> Verdict:
     return "repaired (lossy)" if any(losses) else "repaired (lossless)"
 
 
+def is_held_back(call: ToolCall) -> bool:
+    """Return True for a call that its text only shows, so that it is a draft."""
+    return call.status == "draft" and any(p.code == "call.held-back" for p in call.problems)
+
+
 def verdict_of_calls(calls: Iterable[ToolCall]) -> Verdict:
     """Return the worst verdict on some calls, `none` if there are none."""
-    # A call that the answer says again says nothing of the answer.
-    verdicts = (verdict_of_call(call) for call in calls if not is_repeat(call))
+    # A call that the answer says again says nothing of the answer, nor does one that it shows
+    # beside those that are meant.
+    own = [call for call in calls if not is_repeat(call)]
+    meant = [call for call in own if not is_held_back(call)]
+    verdicts = (verdict_of_call(call) for call in meant or own)
     return max(verdicts, key=_RANK.__getitem__, default="none")
 
 

@@ -49,6 +49,7 @@ class ParseOptions:
             part of the schema cannot be used.
         unknown_arguments: 'keep' (with a note), 'drop' or 'refuse' arguments that the tool does not
             have, where its schema says nothing of them.
+        quotes: 'refuse' or 'allow' (with a warning) a call that the text only shows.
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -66,6 +67,7 @@ class ParseOptions:
     echoes: EchoChoice = "refuse"
     unchecked: EchoChoice = "allow"
     unknown_arguments: UnknownArguments = "keep"
+    quotes: EchoChoice = "refuse"
 
     def __post_init__(self) -> None:
         # A stored 1 or "false" would pass for a switch, so only bool itself is one.
@@ -87,6 +89,7 @@ class ParseOptions:
                 UnknownArguments,
                 "keep, drop or refuse",
             ),
+            ("choice for quotes", self.quotes, EchoChoice, "refuse or allow"),
         ):
             if value not in get_args(words):
                 raise BadOptions(f"unknown {what}", got=value, expected=expected)

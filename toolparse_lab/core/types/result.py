@@ -121,6 +121,20 @@ class Withdrawn:
     calls: tuple[ToolCall, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Calls that the text only shows: drafts, with the evidence. Their text was handed out as text.
+
+    The event comes at the end.
+
+    Attributes:
+        span: empty, at the end.
+    """
+
+    span: Span
+    calls: tuple[ToolCall, ...]
+
+
 Event: TypeAlias = (
     TextDelta
     | ReasoningDelta
@@ -131,6 +145,7 @@ Event: TypeAlias = (
     | Retract
     | Recovered
     | Withdrawn
+    | HeldBack
 )
 
 

@@ -133,6 +133,7 @@ def explain_blame(
     whole = ("ok", "unknown_tool")
     good = [call for call in calls if call.status in whole]
     bad = [call for call in calls if call.status not in whole and call.verdict != "echoed"]
+    bad = [call for call in bad if not any(p.code == "call.held-back" for p in call.problems)]
     ours = _unmatched(good, theirs)
     if not calls:
         names = f"say {_names(theirs)}" if theirs else "hold none"

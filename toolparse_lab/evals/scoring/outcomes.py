@@ -36,6 +36,8 @@ _OUTCOMES = (
     Outcome("truncated", "limit", "truncated", "The answer was cut off before it was finished."),
     Outcome("fabricated", "parser", "fabricated", "A call has a name or value that is not "
         "in the text."),
+    Outcome("held_back", "parser", "held back", "A call was read, and held back as one that the "
+        "text only shows."),
     Outcome("attempted_unparseable", "parser", "unparseable", "A call was tried, and none could "
         "be read."),
     Outcome("self_answered", "model", "self-answered", "The model wrote the tool's result itself."),

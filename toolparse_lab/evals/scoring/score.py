@@ -26,7 +26,7 @@ from ...arguments.schema.coerce import coerce
 from ...core.errors import ToolparseError
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseResult, Span, ToolCall
-from ...core.types.call import is_repeat
+from ...core.types.call import is_held_back, is_repeat
 from ...core.types.server import IN_CONTENT
 from ...core.values import Value, read_strict, same, write_canonical
 from ...core.values.printable import printable
@@ -310,6 +310,7 @@ class _Scoring:
         self.ok_calls: list[ToolCall] = []
         self.unknown: list[ToolCall] = []  # readable, of a tool that was not offered
         self.broken: list[ToolCall] = []
+        self.held: list[ToolCall] = []
         for call in result.calls:
             if call.ok and self.native:
                 steps = tuple(step for step in call.steps if step.rule not in _OF_THE_API)
@@ -319,6 +320,8 @@ class _Scoring:
             elif call.status == "unknown_tool":
                 same_call = self._by_provider_name(call)
                 (self.ok_calls if same_call else self.unknown).append(same_call or call)
+            elif is_held_back(call):
+                self.held.append(call)  # the text only shows it, says the parser
             elif call.status == "echoed" or is_repeat(call):
                 continue  # the model quotes somebody, or itself: no attempt of its own
             elif not self.unread.is_mention(call):
@@ -354,6 +357,7 @@ class _Scoring:
             or self._unread()
             or self._truncated()
             or self._fabricated()
+            or self._held_back()
             or self._unparseable()
             or self._self_answered()
             or self._judged()
@@ -413,6 +417,14 @@ class _Scoring:
                 detail = f"call {call.index}: {why}"
                 return self._at_each_level("fabricated", "", detail, fabricated=True)
         return None
+
+    def _held_back(self) -> Score | None:
+        # The parser's decision, and no silence of the model's.
+        wanted = any(not is_optional(want) for want in self.target)
+        if self.ok_calls or self.unknown or self.broken or not (self.held and wanted):
+            return None
+        detail = f"call {self.held[0].index}: {self.held[0].problems[0].message}"
+        return self._lose("held_back", "", detail)
 
     def _unparseable(self) -> Score | None:
         # The parser's failure: it saw a call that it could not read, or saw none where the text
@@ -670,7 +682,11 @@ class _UnreadText:
     def _spans(self, *more: str) -> list[Span]:
         # All kinds of segments but reasoning, in which nobody is spoken to.
         kinds = ("text", "call", "recovered", *more)
-        done = {call.segment_index for call in self.result.calls if call.readable}
+        done = {
+            call.segment_index
+            for call in self.result.calls
+            if call.readable and not is_held_back(call)
+        }
         segments = enumerate(self.result.segments)
         return [one.span for i, one in segments if one.kind in kinds and i not in done]
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from ...core.errors import BadOptions
 from ...core.toolspec import tool_specs
 from ...core.types import ParseResult
-from ...core.types.call import is_repeat
+from ...core.types.call import is_held_back, is_repeat
 from ...entry.capture import capture
 from ...entry.parse import parse_text
 from ...evals.cases.case import Case
@@ -124,7 +124,7 @@ def _text_of(completion: Any, protocol: ProtocolLike) -> tuple[str, ProtocolLike
 def _parts_of(
     raw: str, result: ParseResult, case: Case, matchers: Matchers
 ) -> dict[str, float | None]:
-    calls = [call for call in result.calls if not is_repeat(call)]
+    calls = [call for call in result.calls if not (is_repeat(call) or is_held_back(call))]
     score = score_completion(case, Completion("", raw), result, matchers)
     success = score.success if score is not None else None
     # Without a call there is nothing to judge but its absence.

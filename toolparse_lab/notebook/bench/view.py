@@ -32,7 +32,7 @@ from ..payload import payload_of
 # Trials that one workbench goes through; `run.failures()` may have more.
 MOST_SUBJECTS = 2_000
 # The options that can be changed on the workbench.
-CHOICES = ("coerce", "reasoning", "repair", "recover", "echoes")
+CHOICES = ("coerce", "reasoning", "repair", "recover", "echoes", "quotes")
 KINDS = ("pytest", "python", "curl")
 _CALL = "result = tp.parse(RAW, PROTOCOL, TOOLS, OPTIONS)\n"
 

@@ -8,7 +8,7 @@
 #
 # The others answer one question each, when the text scanner or the body reader asks it:
 #
-#     is the opener here only shown?              fences, quotes, quoted_sections
+#     is the call here only shown?                quotation (over fences, quotes, quoted_sections)
 #     is a call before it still open?             truncation
 #     is the model's turn over?                   turns
 #     did somebody else write the call?           echoes (over folding and request)

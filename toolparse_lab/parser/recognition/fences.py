@@ -92,6 +92,7 @@ class Quoting:
         self._setting = setting
         self._feed = feed
         self._log = log
+        self._allows = setting.options.quotes == "allow"
         self.spoken = False  # something visible came, be it text or a call
         self.blank = True  # only white space on this line
         self.fence = 0  # length of the run of backticks that opened a code fence
@@ -188,8 +189,8 @@ class Quoting:
     def unless_quoted(
         self, tail: str, at: int, opening: Opening, final: bool
     ) -> Opening | NeedMore | None:
-        """Return the opener unless it is an example, which is noted. NEED_MORE where the inline
-        code around it may still be closed.
+        """Return the opener unless it is an example, which is noted. NEED_MORE where the text after
+        it decides.
         """
         lone = self.fence and self._lone == _INSIDE
         if opening.kind == "reasoning" or lone:
@@ -208,8 +209,9 @@ class Quoting:
             )
             if quoted or goes_on:
                 is_line = sign == "line" or (goes_on and bool(self.shown and self.shown.alone))
-                self.note_example(at, opening, ["code" if closed else "quotation"], alone=is_line)
-                return None
+                return self.note_example(
+                    at, opening, ["code" if closed else "quotation"], alone=is_line
+                )
             names += self._signs_of_block(sign)
         names += self._frames(tail, at)
         names += evidence_of_lead(
@@ -232,8 +234,7 @@ class Quoting:
             self._fence_shows = shows
         if not shows:
             return replace(opening, speculative=True) if self.fence else opening
-        self.note_example(at, opening, names, alone=not self.fence)
-        return None
+        return self.note_example(at, opening, names, alone=not self.fence)
 
     def shows(self, tail: str, at: int, end: int, closed: bool, final: bool) -> bool | None:
         """Return True for calls outside their format, tail[at:end], that are an example, which is
@@ -243,11 +244,11 @@ class Quoting:
         if self._shown_goes_on(at):
             alone = self.shown is not None and self.shown.alone
             self.note_example(at, opening, ["quotation"], alone=alone)
-            return True
+            return not self._allows
         sign = "marks" if closed else self.sign(tail, at)
         if sign in ("marks", "line"):
             self.note_example(at, opening, ["quotation"], alone=sign == "line")
-            return True
+            return not self._allows
         names = ["fence" if tail[at] == "`" else "line", *self._signs_of_block(sign)]
         names += self._frames(tail, at)
         if self._goes_on_after(at):
@@ -259,6 +260,7 @@ class Quoting:
         shows = self._weigh(names, tail, at, end if final else None, bool(lead))
         if shows:
             self.note_example(at, opening, names, alone=True)
+            return not self._allows
         return shows
 
     def _weigh(
@@ -377,8 +379,9 @@ class Quoting:
 
     def note_example(
         self, at: int, opening: Opening, names: Sequence[str] = (), *, alone: bool = False
-    ) -> None:
-        """Note an opener as an example, so that `why` can tell where a call went.
+    ) -> Opening | None:
+        """Note an opener as an example, so that `why` can tell where a call went. Return it if such
+        calls are allowed.
 
         names: the evidence, none for a message that is text. alone: it says nothing of the lines
         after it.
@@ -387,13 +390,19 @@ class Quoting:
         message = SAID
         if names:  # all of a message that is text is text, up to its own end
             message = f"this call is only shown: {reasons(names)}"
+            if self._allows:
+                self._log.warn("call.quoted-example", message, Span(here, here + opening.end))
+                return opening
             if self.shown is None:
                 self.shown = Shown(self._setting, self._feed)
             self.shown.begin(here, opening, alone)
+        span = Span(here, here + opening.end)
+        if names:
+            self._log.shown.append((span, message))
         if opening.kind == "call":
-            span = Span(here, here + opening.end)
             problem = Problem("scan", "call.quoted-example", "info", message, "", span)
             self._log.problems.append(problem)
+        return None
 
     def _shown_goes_on(self, at: int, markup: int = 0) -> bool:
         here, start = self._feed.base + at, self._log.text_start

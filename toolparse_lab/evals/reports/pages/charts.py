@@ -50,6 +50,7 @@ OUTCOME_COLOURS: Mapping[str, str] = {
     "abstained_wrongly": style.ORANGE,
     "self_answered": style.YELLOW,
     "attempted_unparseable": style.PURPLE,
+    "held_back": "#9a6fb0",
     "fabricated": "#7a2f5c",
     "reader_error": "#b8a3ad",
     "truncated": style.SKY,
