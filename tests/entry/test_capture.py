@@ -228,6 +228,13 @@ def test_events_of_the_responses_api() -> None:
     ]  # fmt: skip
     assert (capture(events).raw, capture(events).cut) == (CANONICAL, False)
     assert capture(events[:-1]).cut
+    # Servers that send no deltas of the arguments say them elsewhere.
+    item = {"type": "function_call", "call_id": "c0", "name": "f", "arguments": BROKEN}
+    for whole in (
+        {"type": "response.function_call_arguments.done", "output_index": 1, "arguments": BROKEN},
+        {"type": "response.output_item.done", "output_index": 1, "item": item},
+    ):
+        assert capture([*events[:4], whole, whole, events[-1]]).raw == CANONICAL
 
 
 def test_a_text_stays_a_text() -> None:

@@ -66,6 +66,11 @@ class CallPieces:
             for slot in self._slots.values()
         )
 
+    def lacks_arguments(self, index: Any) -> bool:
+        """Whether a call began under an index, and no part of its arguments came."""
+        slot = self._slots.get(index)
+        return slot is not None and slot.current is not None and not slot.current.begun
+
     def take_list(self, calls: Sequence[Any], *, whole: bool = False) -> list[Taken]:
         """Take in the `tool_calls` of a message, or of the delta of one.
 

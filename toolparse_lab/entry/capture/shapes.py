@@ -122,6 +122,15 @@ class Assembly:
         self.calls.take(index, id, name, arguments)
         self._call_chunk(name, arguments)
 
+    def fill(self, index: Any, arguments: Any) -> None:
+        """Add the whole arguments of a call of which no piece came."""
+        if self.calls.lacks_arguments(index):
+            self.call(index, arguments=arguments)
+
+    def fill_item(self, index: Any, item: Any) -> None:
+        """`fill` from the whole item of a call."""
+        self.fill(index, get(item, "arguments") or get(item, "input"))
+
     def call_list(self, calls: Sequence[Any], *, whole: bool) -> None:
         """Add the `tool_calls` of a message, or of the delta of one, see `CallPieces.take_list`."""
         self.calls.take_list(calls, whole=whole)
@@ -404,6 +413,12 @@ def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
         assembly.tokens.take_logprobs(get(event, "logprobs"))
     elif kind in ("function_call_arguments.delta", "custom_tool_call_input.delta"):
         assembly.call(get(event, "output_index"), arguments=get(event, "delta"))
+    elif kind in ("function_call_arguments.done", "custom_tool_call_input.done"):
+        # Some servers send no deltas of arguments: they stand in what else repeats them.
+        said = get(event, "arguments") or get(event, "input")
+        assembly.fill(get(event, "output_index"), said)
+    elif kind == "output_item.done" and get(get(event, "item"), "type") in _CALL_ITEMS:
+        assembly.fill_item(get(event, "output_index"), get(event, "item"))
     elif kind == "output_item.added":
         # Other items begin empty, and come whole in their deltas.
         item = get(event, "item")
@@ -418,6 +433,10 @@ def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
         if kind == "completed" and not assembly.chunks:  # nothing came in deltas
             for number, item in enumerate(items(get(response, "output"))):
                 _take_item(item, assembly, number)
+        elif kind == "completed":
+            for number, item in enumerate(items(get(response, "output"))):
+                if get(item, "type") in _CALL_ITEMS:
+                    assembly.fill_item(number, item)
         _end_response(response, assembly)
     elif kind == "error":
         assembly.fail(event)

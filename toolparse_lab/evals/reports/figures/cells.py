@@ -38,11 +38,12 @@ READ = (
 `Report.rows`."""
 UNRECORDED = "not recorded"
 ANSWER_KINDS = (
-    "clean", "repaired", "invalid", "refused", "truncated", "echoed", "looks like a call", "text",
+    "clean", "repaired", "unchecked", "invalid", "refused", "truncated", "echoed",
+    "looks like a call", "text",
 )  # fmt: skip
 """What an answer is, whatever was wanted of it: the worst verdict of its calls, or a text with or
 without something that looks like a call and is none."""
-CALL_KINDS = ANSWER_KINDS[:6]
+CALL_KINDS = ANSWER_KINDS[:7]
 """Those of them that are verdicts on a call."""
 QUESTION = ("input", "tools_json", "tool_choice", "target")
 """Columns that say what was asked."""
