@@ -10,27 +10,16 @@ from typing import Any
 import openai.types.chat as openai_types
 
 from tests.mock_openai import MockOpenAI, unseen
+from tests.tools import function_named
 from toolparse_lab.integrations import litellm_bridge
 from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.runner.litellm_faults import hold_logging_worker, ignore_warnings
 from toolparse_lab.runner.loop import run_sync
 
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "The weather of a city.",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-            "required": ["city"],
-        },
-    },
-}
-TIME = {
-    "type": "function",
-    "function": {"name": "now", "parameters": {"type": "object", "properties": {}}},
-}
+WEATHER = function_named(
+    "get_weather", "The weather of a city.", required=["city"], city="string", days="integer"
+)
+TIME = function_named("now")
 TOOLS = [WEATHER, TIME]
 OSLO = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": "2"}}</tool_call>'
 NOW = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'

@@ -20,19 +20,11 @@ from unittest import mock
 
 import toolparse_lab as tp
 from tests.provider_dialects import CACHED, DIALECTS, THOUGHT, Dialect, Server
+from tests.tools import tool_named
 from toolparse_lab.runner import routes
 from toolparse_lab.runner.litellm_door import litellm_module
 
-TOOLS: list[dict[str, Any]] = [
-    {
-        "name": "set_timer",
-        "parameters": {
-            "type": "object",
-            "properties": {"minutes": {"type": "integer"}},
-            "required": ["minutes"],
-        },
-    }
-]
+TOOLS: list[dict[str, Any]] = [tool_named("set_timer", required=["minutes"], minutes="integer")]
 Calls = tuple[int, ...]
 
 

@@ -14,25 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import toolparse_lab as tp
+from tests.tools import tool_named
 from toolparse_lab.formats.registry import family_heads
 
 TOOLS: list[dict[str, Any]] = [
-    {
-        "name": "read_table",
-        "parameters": {
-            "type": "object",
-            "properties": {"table": {"type": "string"}, "rows": {"type": "integer"}},
-            "required": ["table"],
-        },
-    },
-    {
-        "name": "send_money",
-        "parameters": {
-            "type": "object",
-            "properties": {"to": {"type": "string"}, "amount": {"type": "integer"}},
-            "required": ["to", "amount"],
-        },
-    },
+    tool_named("read_table", required=["table"], table="string", rows="integer"),
+    tool_named("send_money", required=["to", "amount"], to="string", amount="integer"),
 ]
 _SPECS = {tool["name"]: tp.ToolSpec.of(tool) for tool in TOOLS}
 _CALLS = (

@@ -8,17 +8,9 @@ import pytest
 
 import toolparse_lab as tp
 from tests.tables import each_case
+from tests.tools import tool_named
 
-TOOLS = [
-    {
-        "name": "keep",
-        "parameters": {
-            "type": "object",
-            "properties": {"text": {"type": "string"}},
-            "required": ["text"],
-        },
-    }
-]
+TOOLS = [tool_named("keep", required=["text"], text="string")]
 MEANT = 'the "Gull" lay\nat pier (7)'
 
 

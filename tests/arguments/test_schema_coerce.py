@@ -13,6 +13,7 @@ import pytest
 import toolparse_lab as tp
 from tests.cases.check import check, decode
 from tests.core_cases import SHIPPED, load, rows
+from tests.tools import object_schema
 from toolparse_lab.core.rules import RULES
 from toolparse_lab.core.values import leaves, pointer_set, read_strict, same, write_canonical
 
@@ -145,10 +146,7 @@ def test_depth_is_no_error() -> None:
 
 
 def test_steps_name_their_paths() -> None:
-    schema = {
-        "type": "object",
-        "properties": {"a": {"type": "array", "items": {"type": "integer"}}},
-    }
+    schema = object_schema(a={"type": "array", "items": {"type": "integer"}})
     steps = tp.coerce({"a": '["1", 2, "3"]'}, schema).steps
     assert [(s.rule, s.path) for s in steps] == [
         ("coerce.json-from-string", "/a"),

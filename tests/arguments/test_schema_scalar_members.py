@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.arguments.schema.plain import read_texts
 from toolparse_lab.arguments.schema.scalars import UNRECORDED, Record
 from toolparse_lab.arguments.schema.validate import find_problems
@@ -106,12 +107,6 @@ def test_texts_that_fit_are_not_shown_to_the_library(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resolve, "find_problems", lambda *_: pytest.fail("asked the library"))
-    tool = {
-        "name": "f",
-        "parameters": {
-            "type": "object",
-            "properties": {"unit": {"type": "string", "enum": ["C", "12"]}},
-        },
-    }
+    tool = tool_named("f", unit={"type": "string", "enum": ["C", "12"]})
     raw = f"<tool_call><function=f><parameter=unit>{text}</parameter></function></tool_call>"
     assert tp.parse(raw, "qwen3_coder_xml", [tool]).calls[0].problems == ()

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from tests.tools import object_schema
 from toolparse_lab.arguments.schema.strict_form import (
     plain_arguments,
     strict_arguments,
@@ -146,10 +147,7 @@ def test_what_fits_no_branch_is_left_as_it_is() -> None:
 
 
 def test_a_schema_that_holds_itself_and_values_of_any_depth() -> None:
-    tree = {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "part": {"$ref": "#/$defs/Tree"}},
-    }
+    tree = object_schema(name="string", part={"$ref": "#/$defs/Tree"})
     schema = {"$ref": "#/$defs/Tree", "$defs": {"Tree": tree}}
     value = {"name": "a", "part": {"part": {"name": "b"}}}
     strict = {"name": "a", "part": {"name": None, "part": {"name": "b", "part": None}}}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.tables import each_case
+from tests.tools import object_schema
 from toolparse_lab.arguments.schema.strict_form import strict_form
 from toolparse_lab.core.errors import BadToolSpec, NoStrictForm
 
@@ -18,16 +19,13 @@ def member_of(schema: dict[str, Any], **more: Any) -> Any:
 
 
 def test_objects_are_closed_and_every_member_is_required() -> None:
-    schema = {
-        "type": "object",
-        "properties": {
-            "city": {"type": "string"},
-            "days": {"type": "integer", "description": "how many"},
-            "unit": {"type": "string", "enum": ["C", "F"], "description": "of what"},
-            "at": {"type": "object", "properties": {"lat": {"type": "number"}}},
-        },
-        "required": ["city"],
-    }
+    schema = object_schema(
+        required=["city"],
+        city="string",
+        days={"type": "integer", "description": "how many"},
+        unit={"type": "string", "enum": ["C", "F"], "description": "of what"},
+        at=object_schema(lat="number"),
+    )
     null = {"type": "null"}
     at = {
         "type": "object",
@@ -85,14 +83,9 @@ def test_type_names_written_by_hand_and_types_that_go_without_saying() -> None:
 
 
 def test_definitions_come_along_once_they_are_referred_to() -> None:
-    tree = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string"},
-            "parts": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
-        },
-        "required": ["name"],
-    }
+    tree = object_schema(
+        required=["name"], name="string", parts={"type": "array", "items": {"$ref": "#/$defs/Tree"}}
+    )
     form = strict_form({"$ref": "#/$defs/Tree", "$defs": {"Tree": tree, "Unused": {"not": {}}}})
     schema = form.schema
     assert set(schema["$defs"]) == {"Tree"}
@@ -141,16 +134,8 @@ def test_the_arguments_as_a_whole_are_one_closed_object(
 
 def test_a_tag_tells_objects_of_the_same_members_apart() -> None:
     branches: list[dict[str, Any]] = [
-        {
-            "type": "object",
-            "properties": {"kind": {"const": "a"}, "n": STRING},
-            "required": ["kind"],
-        },
-        {
-            "type": "object",
-            "properties": {"kind": {"enum": ["b"]}, "n": NULLABLE},
-            "required": ["kind", "n"],
-        },
+        object_schema(required=["kind"], kind={"const": "a"}, n=STRING),
+        object_schema(required=["kind", "n"], kind={"enum": ["b"]}, n=NULLABLE),
     ]
     assert len(member_of({"anyOf": branches})["anyOf"]) == 2
     branches[1]["properties"]["kind"]["enum"] = ["b", "a"]

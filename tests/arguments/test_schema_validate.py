@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core_cases import rows
+from tests.tools import object_schema
 from toolparse_lab.arguments.schema.coerce import coerce
 from toolparse_lab.arguments.schema.validate import fits, validate
 from toolparse_lab.core.rules import CODES
@@ -114,11 +115,7 @@ def test_a_pattern_that_takes_exponential_time_is_stopped() -> None:
 
 
 PLAIN = [
-    {
-        "type": "object",
-        "properties": {"a": {"type": "integer"}, "b": {"type": ["string", "null"]}},
-        "required": ["a"],
-    },
+    object_schema(required=["a"], a="integer", b={"type": ["string", "null"]}),
     {
         "type": "object",
         "properties": {"a": {"enum": ["x", 1, True]}},
@@ -132,20 +129,17 @@ PLAIN = [
         "$ref": "#/$defs/T",
         "$defs": {"T": {"type": "object", "properties": {"a": {"$ref": "#/$defs/T"}}}},
     },
-    {
-        "type": "object",
-        "properties": {
-            "a": {
-                "type": ["integer", "string", "array"],
-                "minimum": 0,
-                "maxLength": 1,
-                "minItems": 1,
-                "format": "x",
-            },
-            "b": {"exclusiveMinimum": 1, "maximum": 2.5, "minLength": 1},
-            "c": {"exclusiveMaximum": 3, "maxItems": 1},
+    object_schema(
+        a={
+            "type": ["integer", "string", "array"],
+            "minimum": 0,
+            "maxLength": 1,
+            "minItems": 1,
+            "format": "x",
         },
-    },
+        b={"exclusiveMinimum": 1, "maximum": 2.5, "minLength": 1},
+        c={"exclusiveMaximum": 3, "maxItems": 1},
+    ),
     {"type": "object", "properties": {"a": {"minimum": 2}, "b": {"maximum": 1}}},
 ]
 VALUES = st.recursive(

@@ -11,6 +11,7 @@ import pytest
 
 from tests.browser.test_hostile_pages import Watch
 from tests.render_samples import HOSTILE
+from tests.tools import tool_named
 
 pytest.importorskip("anywidget", reason="the browser needs the jupyter extra")
 pytest.importorskip("litellm", reason="runs need the lab extra")
@@ -27,10 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-TOOL = {
-    "name": "f",
-    "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]},
-}
+TOOL = tool_named("f", required=["x"], x="integer")
 TEXTS = (
     '<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>',
     '<tool_call>{"name": "f", "arguments": {"x": "seven"}}</tool_call>',

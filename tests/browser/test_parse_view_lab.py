@@ -16,6 +16,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.render_samples import EXAMPLE, several
+from tests.tools import tool_named
 from toolparse_lab.core import hooks
 from toolparse_lab.views.show import visible
 
@@ -32,19 +33,14 @@ pytestmark = pytest.mark.browser
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 WEATHER = [
-    {
-        "name": "get_weather",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "city": {"type": "string"},
-                "days": {"type": "integer"},
-                "units": {"enum": ["si", "us"]},
-                "hourly": {"type": "boolean"},
-                "fields": {"type": "array", "items": {"type": "string"}},
-            },
-        },
-    }
+    tool_named(
+        "get_weather",
+        city="string",
+        days="integer",
+        units={"enum": ["si", "us"]},
+        hourly="boolean",
+        fields={"type": "array", "items": {"type": "string"}},
+    )
 ]
 ANSWER = (
     "<think>Weather 😀 & news.</think>I will check.\n"

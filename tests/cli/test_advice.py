@@ -12,6 +12,7 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.cli import main
 from toolparse_lab.cli.console import as_flags
 from toolparse_lab.cli.demo import left_out
@@ -19,14 +20,7 @@ from toolparse_lab.cli.verbs.asking import fix_of
 from toolparse_lab.experiments.run import Run
 from toolparse_lab.runner.exchange.summary import Summary
 
-LAMP = {
-    "name": "set_lamp",
-    "parameters": {
-        "type": "object",
-        "properties": {"on": {"type": "boolean"}},
-        "required": ["on"],
-    },
-}
+LAMP = tool_named("set_lamp", required=["on"], on="boolean")
 GOOD = '<tool_call>{"name": "set_lamp", "arguments": {"on": true}}</tool_call>'
 ASK_GOOD = "Say nothing of lamps. say=Hello."
 PLAN = """\

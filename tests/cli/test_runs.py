@@ -17,6 +17,7 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI, unseen
 from tests.tables import each_case
+from tests.tools import tool_named
 from tests.waiting import PATIENCE, running, wait_until
 from toolparse_lab.cli import main
 from toolparse_lab.evals.cases import row_files
@@ -472,10 +473,7 @@ def test_arms_and_runs_are_compared(recorded: Path, capsys: pytest.CaptureFixtur
 def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def run_of(name: str, text: str) -> str:
         with MockOpenAI() as mock, tp.Lab(project / "runs.db") as lab:
-            tool = {
-                "name": "f",
-                "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
-            }
+            tool = tool_named("f", a="integer")
             cases = [
                 {
                     "id": f"c{i}",

@@ -6,18 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.tools import tool_named
 from toolparse_lab.entry.laws import run_chunks
 
-TOOLS = [
-    {
-        "name": name,
-        "parameters": {
-            "type": "object",
-            "properties": {"text": {"type": "string"}, "rows": {"type": "object"}},
-        },
-    }
-    for name in ("note", "get tide", "x" * 300)
-]
+TOOLS = [tool_named(name, text="string", rows="object") for name in ("note", "get tide", "x" * 300)]
 Build = Callable[[int], str]
 _HERMES = '<tool_call>{"name": "note", "arguments": {}}</tool_call>'
 _HARMONY = '<|message|>{"text": "a"}<|call|>'

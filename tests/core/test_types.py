@@ -12,19 +12,9 @@ import pytest
 
 import toolparse_lab as tp
 from tests.tables import each_case
+from tests.tools import tool_named
 
-TOOLS = [
-    {
-        "name": "f",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "a": {"type": "integer"},
-                "tags": {"type": "array", "items": {"type": "string"}},
-            },
-        },
-    }
-]
+TOOLS = [tool_named("f", a="integer", tags={"type": "array", "items": {"type": "string"}})]
 RAW = (
     "<think>hm</think>Hi \ud83d <tool_call>{'name': 'f', 'arguments': {'a': '1', 'tags': "
     "'x'}}</tool_call>"

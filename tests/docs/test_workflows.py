@@ -16,19 +16,18 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.replay_server import Answer, Asked, json_answer
+from tests.tools import tool_named
 from toolparse_lab.experiments.run import Run
 
 CITIES = ["Oslo", "Rome", "Lima", "Kyiv", "Bern", "Riga"]
 BROKEN, CUT_OFF = "Kyiv", "Riga"
-TOOL = {
-    "name": "get_weather",
-    "description": "The weather of a city.",
-    "parameters": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-        "required": ["city", "days"],
-    },
-}
+TOOL = tool_named(
+    "get_weather",
+    "The weather of a city.",
+    required=["city", "days"],
+    city="string",
+    days="integer",
+)
 
 
 class MockModel(MockOpenAI):

@@ -12,18 +12,11 @@ import pytest
 
 import toolparse_lab as tp
 from tests.laws import check_partition, check_serial, run_chunks
+from tests.tools import tool_named
 from toolparse_lab.entry.foreign.parser import TheirPart, place
 from toolparse_lab.entry.foreign.protocol import ForeignProtocol, adapt
 
-TOOLS = [
-    {
-        "name": "f",
-        "parameters": {
-            "type": "object",
-            "properties": {"a": {"type": "integer"}, "s": {"type": "string"}},
-        },
-    }
-]
+TOOLS = [tool_named("f", a="integer", s="string")]
 CALL = re.compile(r"@@(.*?)@@", re.DOTALL)
 
 

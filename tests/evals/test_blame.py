@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tools import tool_named
 from toolparse_lab.core.types import ParseResult
 from toolparse_lab.entry.capture import capture
 from toolparse_lab.notebook.payload import payload_of
@@ -18,15 +19,7 @@ from toolparse_lab.views.ansi import render_ansi
 from toolparse_lab.views.html import render_result
 from toolparse_lab.views.show import visible
 
-TOOLS = [
-    {
-        "name": "get_weather",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-        },
-    }
-]
+TOOLS = [tool_named("get_weather", city="string", days="integer")]
 HERMES = '<tool_call>{"name": "get_weather", "arguments": {"city": "%s", "days": 3}}</tool_call>'
 # Texts that a model wrote, each with the format that it is in.
 TEXTS = [

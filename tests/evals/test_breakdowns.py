@@ -12,6 +12,7 @@ import pytest
 
 from tests.evals.test_report import EVIL, FRAME, make, scored
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab import parse
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.core.toolspec import tool_specs
@@ -231,17 +232,7 @@ def test_conversations() -> None:
 
 # strictness of comparison
 
-TOOL = tool_specs(
-    [
-        {
-            "name": "buy",
-            "parameters": {
-                "type": "object",
-                "properties": {"what": {"type": "string"}, "price": {"type": "number"}},
-            },
-        }
-    ]
-)
+TOOL = tool_specs([tool_named("buy", what="string", price="number")])
 
 
 def bought(case: str, what: str, price: float, arm: str = "hermes", target: Any = "one") -> Trial:

@@ -19,14 +19,12 @@ import pytest
 
 import toolparse_lab as tp
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.core.errors import BadCase, BadOptions, UnreadableInput
 from toolparse_lab.evals.cases.checks import DOUBTS as KINDS
 from toolparse_lab.evals.cases.checks import validate_cases
 
-TOOL: dict[str, Any] = {
-    "name": "f",
-    "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
-}
+TOOL: dict[str, Any] = tool_named("f", required=["a"], a="integer")
 TWO = {
     **TOOL,
     "parameters": {**TOOL["parameters"], "properties": {"a": {}, "b": {"type": "string"}}},

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
+from tests.tools import tool_named
 from toolparse_lab import parse
 from toolparse_lab.core.errors import BadOptions, StoreError, UnreadableInput
 from toolparse_lab.core.toolspec import tool_specs
@@ -19,16 +20,7 @@ from toolparse_lab.evals.frames.recorded import ShownFrame
 from toolparse_lab.evals.scoring.trial import Trial, trial_id_of
 from toolparse_lab.runner.exchange.types import Chunk, Completion
 
-TOOLS = tool_specs(
-    {
-        "name": "f",
-        "parameters": {
-            "type": "object",
-            "properties": {"a": {"type": "integer"}},
-            "required": ["a"],
-        },
-    }
-)
+TOOLS = tool_specs(tool_named("f", required=["a"], a="integer"))
 RAW = "<tool_call>{'name': 'f', 'arguments': {'a': '1'}}</tool_call><tool_call>{\"name\": \"f\"}</tool_call>"
 
 

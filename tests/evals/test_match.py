@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.tables import each_case
+from tests.tools import object_schema
 from toolparse_lab.core.errors import BadOptions, UnknownName
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import read_strict
@@ -21,10 +22,7 @@ TOOLS = tool_specs(
             "properties": {
                 "a": {"type": "integer"},
                 "unit": {"type": "string", "default": "C"},
-                "box": {
-                    "type": "object",
-                    "properties": {"deep": {"type": "boolean", "default": False}},
-                },
+                "box": object_schema(deep={"type": "boolean", "default": False}),
                 "items": {"type": "array", "items": {"$ref": "#/$defs/Item"}},
             },
             "$defs": {

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.oracle import right_calls, write_right_answer
+from tests.tools import object_schema
 from toolparse_lab.core.errors import UnwritableCall
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
@@ -81,10 +82,7 @@ TOOLS = tool_specs(
                 "properties": {
                     "text": {"type": "string"},
                     "lines": {"type": "array", "items": {"type": "string"}},
-                    "more": {
-                        "type": "object",
-                        "properties": {"note": {"type": "string"}, "n": {"type": "integer"}},
-                    },
+                    "more": object_schema(note="string", n="integer"),
                     "rate": {"type": "number"},
                     "on": {"type": "boolean"},
                 },

@@ -7,25 +7,21 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tools import tool_named
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import Score, score_text
 
 TOOLS = tool_specs(
     [
-        {
-            "name": "f",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "n": {"type": "integer"},
-                    "m": {"type": "integer"},
-                    "tags": {"type": "array", "items": {"type": "integer"}},
-                    "to": {"type": "object", "properties": {"id": {"type": "integer"}}},
-                    "s": {"type": "string"},
-                },
-            },
-        },
+        tool_named(
+            "f",
+            n="integer",
+            m="integer",
+            tags={"type": "array", "items": {"type": "integer"}},
+            to={"type": "object", "properties": {"id": {"type": "integer"}}},
+            s="string",
+        ),
         {"name": "g", "parameters": {"type": "object", "properties": {}}},
     ]
 )

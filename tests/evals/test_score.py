@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab import parse
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import (
@@ -39,21 +40,10 @@ from toolparse_lab.runner.exchange.types import Completion
 
 TOOLS = tool_specs(
     [
-        {
-            "name": "get_weather",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "city": {"type": "string"},
-                    "days": {"type": "integer", "default": 1},
-                },
-                "required": ["city"],
-            },
-        },
-        {
-            "name": "save_note",
-            "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
-        },
+        tool_named(
+            "get_weather", required=["city"], city="string", days={"type": "integer", "default": 1}
+        ),
+        tool_named("save_note", text="string"),
     ]
 )
 ROWS = [
@@ -357,10 +347,7 @@ def test_own_results_in_plain_words_need_a_call_before() -> None:
 
 DOTTED = tool_specs(
     [
-        {
-            "name": "maps.find",
-            "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}},
-        },
+        tool_named("maps.find", n="integer"),
         {"name": "a.b", "parameters": {"type": "object", "properties": {}}},
         {"name": "a-b", "parameters": {"type": "object", "properties": {}}},
         {"name": "a_b.c", "parameters": {"type": "object", "properties": {}}},

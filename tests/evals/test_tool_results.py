@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.evals.cases.tool_results import check_results, runnable_of
 
 TOOLS: tuple[ToolSpec, ...] = tool_specs(
     [
-        {
-            "name": "f",
-            "parameters": {
-                "type": "object",
-                "properties": {"x": {"type": "number"}, "unit": {"default": "m"}},
-            },
-        },
+        tool_named("f", x="number", unit={"default": "m"}),
         {"name": "g"},
     ]
 )

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tools import tool_named
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case, read_case
 from toolparse_lab.experiments.arms import arm_of
@@ -17,10 +18,7 @@ from toolparse_lab.experiments.case_flow import Prompts, flow_for
 from toolparse_lab.formats.prompt.messages import build_messages
 from toolparse_lab.runner.exchange.types import Model, Request
 
-TOOL = {
-    "name": "set_timer",
-    "parameters": {"type": "object", "properties": {"minutes": {"type": "integer"}}},
-}
+TOOL = tool_named("set_timer", minutes="integer")
 OTHER = {"name": "stop", "parameters": {"type": "object"}}
 CASE = Case(
     "c",

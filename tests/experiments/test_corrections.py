@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tools import tool_named
 from toolparse_lab.core.errors import BadPlan
 from toolparse_lab.core.values import write_canonical
 from toolparse_lab.evals.scoring.trial import Trial
@@ -20,10 +21,7 @@ from toolparse_lab.middleware.flow import Conversation
 from toolparse_lab.runner.exchange.types import Completion, Request
 from toolparse_lab.runner.store.recording import export_recording
 
-TOOL = {
-    "name": "double",
-    "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
-}
+TOOL = tool_named("double", required=["n"], n="integer")
 MODELS = {"m": tp.Model("openai/m", price=(1, 1), max_retries=0)}
 # What the model writes for n at first, and what it corrects each refused value to.
 FIRST = {1: 1, 2: "two", 3: "three", 4: "four", 5: "five", 6: "6"}

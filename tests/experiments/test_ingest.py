@@ -18,6 +18,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.core.errors import (
     BadCase,
     BadOptions,
@@ -31,14 +32,7 @@ from toolparse_lab.evals.frames.recorded import failed_rows
 from toolparse_lab.experiments.ingest import build, rows
 from toolparse_lab.experiments.run import Run
 
-TOOL = {
-    "name": "get_weather",
-    "parameters": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-        "required": ["city"],
-    },
-}
+TOOL = tool_named("get_weather", required=["city"], city="string", days="integer")
 RIGHT = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": "3"}}</tool_call>'
 CUT = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"'
 WANTED = [{"name": "get_weather", "arguments": {"city": "Oslo", "days": 3}}]

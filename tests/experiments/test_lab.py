@@ -16,15 +16,13 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
+from tests.tools import tool_named
 from toolparse_lab.cli import main
 from toolparse_lab.middleware.flow import read_answer
 from toolparse_lab.runner.exchange.types import Completion, Request
 from toolparse_lab.runner.store import schema
 
-TOOL = {
-    "name": "set_timer",
-    "parameters": {"type": "object", "properties": {"minutes": {"type": "integer"}}},
-}
+TOOL = tool_named("set_timer", minutes="integer")
 CASES = [
     {
         "id": f"timer-{i}",

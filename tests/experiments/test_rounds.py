@@ -19,6 +19,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
+from tests.tools import tool_named
 from tests.waiting import wait_until
 from toolparse_lab.core.values import write_canonical
 from toolparse_lab.evals.scoring.trial import Trial
@@ -28,10 +29,7 @@ from toolparse_lab.runner.exchange.types import Completion, Request
 from toolparse_lab.runner.store.recording import export_recording
 from toolparse_lab.runner.store.store import Store
 
-TOOL = {
-    "name": "double",
-    "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
-}
+TOOL = tool_named("double", required=["n"], n="integer")
 MODELS = {"scripted": tp.Model("openai/scripted", price=(1, 1), max_retries=0)}
 
 

@@ -11,6 +11,7 @@ import toolparse_lab as tp
 from tests.core_cases import rows
 from tests.laws import check_all
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.core.types import Reading
 from toolparse_lab.formats.json.judge import loose_signs
 
@@ -28,18 +29,9 @@ BOOK = {
         },
     },
 }
-PLOT = {
-    "name": "plot",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "series": {
-                "type": "array",
-                "items": {"type": "array", "items": {"type": "number"}},
-            }
-        },
-    },
-}
+PLOT = tool_named(
+    "plot", series={"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
+)
 FRAMES = {
     "hermes": '<tool_call>{"name": "book", "arguments": %s}</tool_call>',
     "gemma": '```tool_call\n{"name": "book", "arguments": %s}\n```',
@@ -129,18 +121,7 @@ def test_signs_that_a_string_should_not_end_in() -> None:
     assert loose_signs({"a": "x,", "b": ["[y"], "c:": "fine (really)"}) == 3
 
 
-NAMED = {
-    "name": "f",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "a": {"type": "integer"},
-            "bb": {"type": "integer"},
-            "cc": {"type": "string"},
-        },
-        "required": ["a", "bb", "cc"],
-    },
-}
+NAMED = tool_named("f", required=["a", "bb", "cc"], a="integer", bb="integer", cc="string")
 
 
 @each_case

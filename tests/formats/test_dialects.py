@@ -11,6 +11,7 @@ import pytest
 import toolparse_lab as tp
 from tests.laws import check_all
 from tests.tables import each_case
+from tests.tools import tool_named
 
 CASES = [
     json.loads(line)
@@ -20,10 +21,7 @@ CASES = [
 ]
 TOOLS: list[dict[str, Any]] = [
     {"name": "mark", "parameters": {"type": "object", "properties": {"tags": {}}}},
-    {
-        "name": "say",
-        "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
-    },
+    tool_named("say", text="string"),
     {"name": "ping", "parameters": {"type": "object", "properties": {}}},
 ]
 

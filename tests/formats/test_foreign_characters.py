@@ -9,17 +9,11 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tools import tool_named
 
 ARGUMENTS = {"q": "sea", "limit": 5, "note": "x y"}
 TEXT = {"type": "string"}
-TOOL = {
-    "name": "find",
-    "parameters": {
-        "type": "object",
-        "properties": {"q": TEXT, "limit": {"type": "integer"}, "note": TEXT},
-        "required": ["q"],
-    },
-}
+TOOL = tool_named("find", required=["q"], q=TEXT, limit="integer", note=TEXT)
 FORMATS = [
     name
     for name, protocol in tp.protocols().items()

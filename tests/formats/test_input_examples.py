@@ -9,12 +9,9 @@ import pytest
 
 import toolparse_lab as tp
 from tests.tables import each_case
+from tests.tools import object_schema
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-    "required": ["city"],
-}
+SCHEMA = object_schema(required=["city"], city="string", days="integer")
 OSLO = '{"city":"Oslo","days":2}'
 EXAMPLES: list[dict[str, Any]] = [
     {"input": {"city": "Oslo", "days": 2}},

@@ -11,16 +11,9 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import load
 from tests.laws import check_all, run_chunks
+from tests.tools import tool_named
 
-TOOLS = [
-    {
-        "name": "f",
-        "parameters": {
-            "type": "object",
-            "properties": {"a": {"type": "integer"}, "s": {"type": "string"}},
-        },
-    }
-]
+TOOLS = [tool_named("f", a="integer", s="string")]
 CASES = load("openai_json.jsonl")
 
 

@@ -10,29 +10,18 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import load
 from tests.laws import check_all
+from tests.tools import tool_named
 
 TOOLS: list[dict[str, Any]] = [
-    {
-        "name": "lookup_tide",
-        "parameters": {
+    tool_named("lookup_tide", required=["port"], port="string", days="integer"),
+    tool_named(
+        "harbour.book",
+        berth={"type": ["integer", "null"], "default": None},
+        stay={
             "type": "object",
-            "properties": {"port": {"type": "string"}, "days": {"type": "integer"}},
-            "required": ["port"],
+            "properties": {"from": {"type": "string"}, "to": {"type": "string"}},
         },
-    },
-    {
-        "name": "harbour.book",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "berth": {"type": ["integer", "null"], "default": None},
-                "stay": {
-                    "type": "object",
-                    "properties": {"from": {"type": "string"}, "to": {"type": "string"}},
-                },
-            },
-        },
-    },
+    ),
 ]
 CASES = load("openai_strict.jsonl")
 

@@ -10,14 +10,12 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
+from tests.tools import tool_named
 from toolparse_lab.core.errors import BadOptions, BadPlan
 from toolparse_lab.formats.prompt.wording import OwnPrompt
 from toolparse_lab.middleware.flow.factors import Wording
 
-TOOL = {
-    "name": "weather",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
-}
+TOOL = tool_named("weather", city="string")
 CASES = [{"id": "a", "input": "Oslo?", "tools": [TOOL], "target": []}]
 TEMPLATE = "Mine: {{tools_signatures}}\n{{#type_rules}}{{type_rules}}{{/type_rules}}"
 CALL = 'say=<tool_call>{"name": "weather", "arguments": {"city": "Oslo"}}</tool_call>'

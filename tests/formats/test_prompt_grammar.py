@@ -22,6 +22,7 @@ from jsonschema import Draft202012Validator
 import toolparse_lab as tp
 from tests.laws import examples
 from tests.tables import each_case
+from tests.tools import object_schema
 from toolparse_lab.core.errors import BadOptions, BadToolSpec, UnwritableCall
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.formats.prompt import shape as schema_shape
@@ -38,15 +39,12 @@ TRIP = ToolSpec.of(
         "parameters": {
             "type": "object",
             "$defs": {
-                "leg": {
-                    "type": "object",
-                    "properties": {
-                        "to": {"type": "string"},
-                        "km": {"type": "number", "minimum": 0},
-                        "then": {"$ref": "#/$defs/leg"},
-                    },
-                    "required": ["to", "km"],
-                }
+                "leg": object_schema(
+                    required=["to", "km"],
+                    to="string",
+                    km={"type": "number", "minimum": 0},
+                    then={"$ref": "#/$defs/leg"},
+                )
             },
             "properties": {
                 "title": {"type": "string", "minLength": 3, "maxLength": 12},

@@ -12,18 +12,11 @@ import pytest
 
 import toolparse_lab as tp
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.core.errors import BadCase, BadOptions, UnwritableCall
 from toolparse_lab.formats.prompt.messages import build_messages, explain_tools, render_system
 
-WEATHER = {
-    "name": "get_weather",
-    "description": "Get the weather in a city.",
-    "parameters": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}},
-        "required": ["city"],
-    },
-}
+WEATHER = tool_named("get_weather", "Get the weather in a city.", required=["city"], city="string")
 CLOCK = {**WEATHER, "name": "get_time", "description": "Get the time in a city."}
 TOOLS = [WEATHER, CLOCK]
 

@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.tables import each_case
+from tests.tools import object_schema
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.core.values import leaves
 from toolparse_lab.formats.prompt.shots import FIXED_SHOTS, Shot, example_arguments, make_shots
@@ -68,11 +69,7 @@ def test_no_value_for_a_pattern(pattern: str) -> None:
 
 def test_recursive_schema_ends() -> None:
     loop = {"$ref": "#/$defs/n"}
-    node = {
-        "type": "object",
-        "properties": {"next": loop, "all": {"type": "array", "items": loop}},
-        "required": ["all"],
-    }
+    node = object_schema(required=["all"], next=loop, all={"type": "array", "items": loop})
     spec = ToolSpec.of({"name": "f", "parameters": {**node, "$defs": {"n": node}}})
     assert json.dumps(example_arguments(spec)).count("all") <= 4
 

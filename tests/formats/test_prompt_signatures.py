@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.tables import each_case
+from tests.tools import object_schema
 from toolparse_lab.core.errors import BadToolSpec
 from toolparse_lab.core.toolspec import ToolSpec
 from toolparse_lab.formats.prompt.shape import (
@@ -31,13 +32,7 @@ TOOLS = [
             "description": "Books a\n   table.",
             "parameters": {
                 "type": "object",
-                "$defs": {
-                    "seat": {
-                        "type": "object",
-                        "properties": {"row": {"type": "integer"}},
-                        "required": ["row"],
-                    }
-                },
+                "$defs": {"seat": object_schema(required=["row"], row="integer")},
                 "properties": {
                     "note": {"type": ["string", "null"], "default": None},
                     "guests": {
@@ -99,10 +94,7 @@ def test_outlines() -> None:
 
 
 def test_recursion_is_cut() -> None:
-    node = {
-        "type": "object",
-        "properties": {"me": {"$ref": "#"}, "us": {"type": "array", "items": {"$ref": "#"}}},
-    }
+    node = object_schema(me={"$ref": "#"}, us={"type": "array", "items": {"$ref": "#"}})
     spec = [ToolSpec.of({"name": "f", "parameters": node})]
     for text in (write_tools_signatures(spec), write_tools_xml(spec)):
         assert 20 < len(text) < 4000

@@ -11,17 +11,10 @@ import pytest
 import toolparse_lab as tp
 from tests.laws import check_all
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.core.toolspec import tool_specs
 
-TOOLS = [
-    {
-        "name": "tide",
-        "parameters": {
-            "type": "object",
-            "properties": {"port": {"type": "string"}, "days": {"type": "integer"}},
-        },
-    }
-]
+TOOLS = [tool_named("tide", port="string", days="integer")]
 CALL = '{"port":"a <b> </call> c","days":3}'
 
 

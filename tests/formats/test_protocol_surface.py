@@ -10,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.formats.results import guarded, media_of
@@ -19,13 +20,7 @@ from toolparse_lab.middleware import (
     parse_generated_text,
 )
 
-TOOLS = [
-    {
-        "name": "t",
-        "description": "d",
-        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
-    }
-]
+TOOLS = [tool_named("t", "d", a="integer")]
 IDS = list(family_heads())
 
 

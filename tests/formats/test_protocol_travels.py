@@ -12,18 +12,9 @@ import pytest
 import toolparse_lab as tp
 from tests.bridge import ask
 from tests.mock_openai import MockOpenAI, unseen
+from tests.tools import tool_named
 
-TOOLS = [
-    {
-        "name": "tide",
-        "description": "Tells the tide.",
-        "parameters": {
-            "type": "object",
-            "properties": {"port": {"type": "string"}, "days": {"type": "integer"}},
-            "required": ["port"],
-        },
-    }
-]
+TOOLS = [tool_named("tide", "Tells the tide.", required=["port"], port="string", days="integer")]
 TARGET = [{"name": "tide", "arguments": {"port": "Bergen"}}]
 
 

@@ -18,6 +18,7 @@ from tests.core_cases import SHIPPED, load, rows
 from tests.growth import grows_linearly
 from tests.laws import examples
 from tests.tables import each_case
+from tests.tools import object_schema
 from toolparse_lab.arguments.rjson.positions import apply_edits
 from toolparse_lab.arguments.schema.view import view_of
 from toolparse_lab.core import errors
@@ -29,24 +30,18 @@ from toolparse_lab.formats.rxml.parsing import VOID
 
 STRING, NUMBER = {"type": "string"}, {"type": "number"}
 STRINGS = {"type": "array", "items": STRING}
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "s": STRING,
-        "link": STRING,
-        "n": {"type": "integer"},
-        "b": {"type": "boolean"},
-        "l": STRINGS,
-        "m": {"type": "array", "items": {"type": "array", "items": NUMBER}},
-        "o": {"type": "object", "properties": {"t": STRING, "k": NUMBER, "l": STRINGS}},
-        "u": {
-            "type": "array",
-            "items": {"type": "object", "properties": {"t": STRING, "k": NUMBER}},
-        },
-        "p": {"type": "array", "prefixItems": [NUMBER, STRING]},
-        "z": {"anyOf": [STRINGS, {"type": "null"}]},
-    },
-}
+SCHEMA: dict[str, Any] = object_schema(
+    s=STRING,
+    link=STRING,
+    n="integer",
+    b="boolean",
+    l=STRINGS,
+    m={"type": "array", "items": {"type": "array", "items": NUMBER}},
+    o=object_schema(t=STRING, k=NUMBER, l=STRINGS),
+    u={"type": "array", "items": object_schema(t=STRING, k=NUMBER)},
+    p={"type": "array", "prefixItems": [NUMBER, STRING]},
+    z={"anyOf": [STRINGS, {"type": "null"}]},
+)
 MANNER = Manner(void=VOID, code=True, loose=True, max_depth=1000)
 
 

@@ -13,6 +13,7 @@ from lxml import etree
 
 import toolparse_lab as tp
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import Num
 from toolparse_lab.formats import rxml
@@ -136,29 +137,19 @@ def test_what_is_written_is_parsed_back(value: dict[str, Any]) -> None:
 
 TOOL = tool_specs(
     [
-        {
-            "name": "t",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "s": {"type": "string"},
-                    "a": {"type": "array", "items": {"type": "string"}},
-                    "n": {"type": "array", "items": {"type": "integer"}},
-                    "u": {
-                        "type": "array",
-                        "items": {"type": "object", "properties": {"k": {"type": "string"}}},
-                    },
-                    "m": {
-                        "type": "array",
-                        "items": {"type": "array", "items": {"type": "integer"}},
-                    },
-                    "o": {"type": "object", "properties": {"k": {"type": "string"}}},
-                    "z": {
-                        "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]
-                    },
-                },
+        tool_named(
+            "t",
+            s="string",
+            a={"type": "array", "items": {"type": "string"}},
+            n={"type": "array", "items": {"type": "integer"}},
+            u={
+                "type": "array",
+                "items": {"type": "object", "properties": {"k": {"type": "string"}}},
             },
-        }
+            m={"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+            o={"type": "object", "properties": {"k": {"type": "string"}}},
+            z={"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
+        )
     ]
 )[0]
 

@@ -11,6 +11,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import rows
 from tests.laws import check_all
+from tests.tools import tool_named
 from toolparse_lab.formats import registry
 
 
@@ -20,22 +21,8 @@ def test_each_id_and_alias_names_one_protocol() -> None:
 
 
 TOOLS: list[dict[str, Any]] = [
-    {
-        "name": "lookup_tide",
-        "parameters": {
-            "type": "object",
-            "properties": {"port": {"type": "string"}, "days": {"type": "integer"}},
-            "required": ["port"],
-        },
-    },
-    {
-        "name": "save_log",
-        "parameters": {
-            "type": "object",
-            "properties": {"text": {"type": "string"}, "urgent": {"type": "boolean"}},
-            "required": ["text"],
-        },
-    },
+    tool_named("lookup_tide", required=["port"], port="string", days="integer"),
+    tool_named("save_log", required=["text"], text="string", urgent="boolean"),
     {"name": "ping", "parameters": {"type": "object", "properties": {}}},
 ]
 CALLS: list[tuple[str, dict[str, Any]]] = [

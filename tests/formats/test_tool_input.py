@@ -11,21 +11,17 @@ import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.middleware.test_parity import streamed
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.middleware import Answer, create_stream_parser
 
 TOOLS = [
-    {
-        "name": "write_file",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string"},
-                "mode": {"type": "integer"},
-                "tags": {"type": "array", "items": {"type": "string"}},
-                "content": {"type": "string"},
-            },
-        },
-    }
+    tool_named(
+        "write_file",
+        path="string",
+        mode="integer",
+        tags={"type": "array", "items": {"type": "string"}},
+        content="string",
+    )
 ]
 # All that may be damaged where a value is cut: quotes, escapes, entities, tags, white space.
 CONTENT = (

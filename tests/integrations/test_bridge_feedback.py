@@ -15,26 +15,19 @@ import toolparse_lab as tp
 from tests.bridge import NOW, TIME, WAYS, ask, calls_of, checked, checked_chunks, joined, litellm
 from tests.mock_openai import MockOpenAI, unseen
 from tests.replay_server import Answer, Asked
+from tests.tools import function_named
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.integrations.litellm_bridge import completion
 from toolparse_lab.middleware import Reply, acorrect_answer, correct_answer
 from toolparse_lab.middleware.correction import Feedback
 
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "city": {"type": "string"},
-                "days": {"type": "integer"},
-                "unit": {"enum": ["C", "F"]},
-            },
-            "required": ["city", "days"],
-        },
-    },
-}
+TOOL = function_named(
+    "get_weather",
+    required=["city", "days"],
+    city="string",
+    days="integer",
+    unit={"enum": ["C", "F"]},
+)
 TOOLS = [TOOL, TIME]
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
 from tests.bridge import NOW, WAYS, WEATHER, calls_of, checked, checked_chunks, joined, litellm, run
+from tests.tools import function_named
 from toolparse_lab.integrations import litellm_bridge
 from toolparse_lab.runner.complete import LOCAL_MODEL
 from toolparse_lab.runner.local.setup import install_commands, local_model_ready
@@ -115,10 +116,7 @@ def test_a_forced_choice_needs_no_grammar(way: str) -> None:
 def test_the_models_own_thoughts_are_read_once(stream: bool) -> None:
     # litellm splits nothing off here: the embedded model answers without its OpenAI client.
     said = json.dumps(f"<think>Which day?</think>{NOW}")
-    tool = {
-        "type": "function",
-        "function": {"name": "now", "parameters": {"type": "object", "properties": {}}},
-    }
+    tool = function_named("now")
     choice = asked(
         "provider",
         stream,

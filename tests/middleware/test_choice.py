@@ -11,10 +11,11 @@ from jsonschema import Draft202012Validator
 import toolparse_lab as tp
 from tests.middleware.test_transform import HERMES, TOOLS
 from tests.tables import each_case
+from tests.tools import object_schema
 from toolparse_lab.core.errors import BadOptions, BadToolChoice
 from toolparse_lab.middleware import create_dynamic_if_then_else_schema
 
-ARGUMENTS = TOOLS[0]["function"]["parameters"]  # type: ignore[index]
+ARGUMENTS = TOOLS[0]["function"]["parameters"]
 SEARCH = {"type": "provider-defined", "id": "x.search", "name": "search", "args": {}}
 
 
@@ -37,11 +38,9 @@ def test_a_named_tool(choice: Any) -> None:
         "json_schema": {
             "name": "get_weather",
             "description": "Weather by city",
-            "schema": {
-                "type": "object",
-                "properties": {"name": {"const": "get_weather"}, "arguments": ARGUMENTS},
-                "required": ["name", "arguments"],
-            },
+            "schema": object_schema(
+                required=["name", "arguments"], name={"const": "get_weather"}, arguments=ARGUMENTS
+            ),
         },
     }
 

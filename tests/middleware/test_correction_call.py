@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.middleware.correction import (
     STOPS,
@@ -27,18 +28,9 @@ from toolparse_lab.middleware.correction import (
 )
 from toolparse_lab.middleware.plans import arun_plan, read_plan, run_plan
 
-TOOL = {
-    "name": "weather",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "lat": {"type": "number"},
-            "city": {"type": "string"},
-            "unit": {"enum": ["C", "F"]},
-        },
-        "required": ["lat"],
-    },
-}
+TOOL = tool_named(
+    "weather", required=["lat"], lat="number", city="string", unit={"enum": ["C", "F"]}
+)
 GO = "json: cannot unmarshal string into Go struct field WeatherRequest.lat of type float64"
 WRONG = {"lat": "north", "city": "Oslo"}
 RIGHT = {"lat": 59.9, "city": "Oslo"}

@@ -10,6 +10,7 @@ import pydantic
 import pytest
 
 from tests.tables import each_case
+from tests.tools import object_schema
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.middleware.correction import DETECTORS, Issue, Refused, ToolFailure, detect
 from toolparse_lab.middleware.correction.failure import (
@@ -22,14 +23,9 @@ from toolparse_lab.middleware.correction.failure import (
     pointer_of,
 )
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "lat": {"type": "number"},
-        "stops": {"type": "array", "items": {"type": "integer"}},
-    },
-    "required": ["lat"],
-}
+SCHEMA = object_schema(
+    required=["lat"], lat="number", stops={"type": "array", "items": {"type": "integer"}}
+)
 
 
 class Weather(pydantic.BaseModel):

@@ -9,19 +9,12 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tools import tool_named
 from toolparse_lab.middleware.flow import STOPS, Conversation, advance, drive, tool_loop
 from toolparse_lab.runner.exchange.types import Completion, Model, Request
 
 TOOLS: tuple[dict[str, Any], ...] = (
-    {
-        "name": "add",
-        "description": "Adds",
-        "parameters": {
-            "type": "object",
-            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-            "required": ["a", "b"],
-        },
-    },
+    tool_named("add", "Adds", required=["a", "b"], a="integer", b="integer"),
     {"name": "now", "parameters": {"type": "object"}},
 )
 MODEL = Model("openai/scripted", price=(0, 0))

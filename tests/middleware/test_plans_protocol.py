@@ -11,19 +11,13 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.replay_server import Answer, Asked
+from tests.tools import tool_named
 from toolparse_lab.core.errors import BadPlan
 from toolparse_lab.experiments.arms import arms_of
 from toolparse_lab.middleware.plans import PLAN, read_plan_answer
 from toolparse_lab.runner.store.recording import export_recording
 
-TOOL = {
-    "name": "get_weather",
-    "parameters": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-        "required": ["city"],
-    },
-}
+TOOL = tool_named("get_weather", required=["city"], city="string", days="integer")
 
 
 ANSWERS: dict[str, str] = {}

@@ -11,26 +11,15 @@ import pytest
 
 import toolparse_lab as tp
 from tests.tables import each_case
+from tests.tools import function_named
 from toolparse_lab.core.errors import BadMessage, BadOptions
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.middleware import ToolCallMiddleware
 
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Weather by city",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-            "required": ["city"],
-        },
-    },
-}
-LOC = {
-    "type": "function",
-    "function": {"name": "get_loc", "parameters": {"type": "object", "properties": {}}},
-}
+WEATHER = function_named(
+    "get_weather", "Weather by city", required=["city"], city="string", days="integer"
+)
+LOC = function_named("get_loc")
 TOOLS = [WEATHER, LOC]
 HERMES = tp.create_tool_middleware("hermes")
 

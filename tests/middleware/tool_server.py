@@ -12,16 +12,9 @@ import jsonschema
 import pydantic
 
 from tests.replay_server import Answer, Asked, ReplayServer
+from tests.tools import object_schema
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "lat": {"type": "number"},
-        "days": {"type": "integer"},
-        "unit": {"enum": ["C", "F"]},
-    },
-    "required": ["lat"],
-}
+SCHEMA = object_schema(required=["lat"], lat="number", days="integer", unit={"enum": ["C", "F"]})
 TOOL = {"name": "weather", "parameters": SCHEMA}
 _GO_KINDS = {
     str: "string",

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tools import tool_named
+
 pytest.importorskip("anywidget", reason="the workbench needs the jupyter extra")
 
 import toolparse_lab as tp
@@ -20,29 +22,14 @@ from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.notebook.bench import Workbench
 from toolparse_lab.notebook.bench.view import MOST_STEPS, Setup, setups_of, timeline_of
 
-TOOL = {
-    "name": "set_timer",
-    "parameters": {
-        "type": "object",
-        "properties": {"minutes": {"type": "integer"}, "label": {"type": "string"}},
-        "required": ["minutes"],
-    },
-}
+TOOL = tool_named("set_timer", required=["minutes"], minutes="integer", label="string")
 CALL = (
     "<tool_call>{'name': 'set_timer', 'arguments': {'minutes': '5', 'label': 'tea',}}</tool_call>"
 )
 TEXT = f"Sure.\n{CALL} done"
 # A bracket is missing, which may have stood in two places.
 AMBIGUOUS = '<tool_call>{"name": "plot", "arguments": {"series": [[1, 2.5, [3, -4]]}}</tool_call>'
-PLOT = {
-    "name": "plot",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "series": {"type": "array", "items": {"type": "array"}},
-        },
-    },
-}
+PLOT = tool_named("plot", series={"type": "array", "items": {"type": "array"}})
 
 
 def bench_of(subject: Any = TEXT, *args: Any, **options: Any) -> tuple[Workbench, list[Any]]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.tools import object_schema
 from toolparse_lab.arguments.rjson.positions import MAX_LEVELS, find_places
 from toolparse_lab.arguments.rjson.strict import read_if_strict
 from toolparse_lab.arguments.schema.validate import validate
@@ -164,11 +165,7 @@ def test_unions_inside_unions_stay_cheap(kind: str) -> None:
                 kind: [
                     {"type": "array", "items": {"$ref": "#/$defs/J"}},
                     {"type": "object", "properties": {"k": {"$ref": "#/$defs/J"}}},
-                    {
-                        "type": "object",
-                        "properties": {"k": {"$ref": "#/$defs/J"}},
-                        "required": ["z"],
-                    },
+                    object_schema(required=["z"], k={"$ref": "#/$defs/J"}),
                     {"type": "integer"},
                 ]
             }

@@ -10,22 +10,14 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import CORE, rows
 from tests.growth import grows_linearly
+from tests.tools import tool_named
 from toolparse_lab.core.types import Retract, Span
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.parser.state import Feed
 
 TOOLS = [
     {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}},
-    {
-        "name": "put",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string"},
-                "o": {"type": "object", "properties": {"k": {"type": "number"}}},
-            },
-        },
-    },
+    tool_named("put", path="string", o={"type": "object", "properties": {"k": {"type": "number"}}}),
 ]
 CALL = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
 
@@ -198,18 +190,13 @@ def test_the_text_of_any_span_is_found_whatever_the_chunks(sizes: tuple[int, ...
 def test_many_coerced_values_are_traced_in_one_walk() -> None:
     items = [json.dumps({"n": str(i)}) for i in range(1500)]
     tools = [
-        {
-            "name": "f",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "v": {
-                        "type": "array",
-                        "items": {"type": "object", "properties": {"n": {"type": "integer"}}},
-                    }
-                },
+        tool_named(
+            "f",
+            v={
+                "type": "array",
+                "items": {"type": "object", "properties": {"n": {"type": "integer"}}},
             },
-        }
+        )
     ]
     raw = "<tool_call>" + json.dumps({"name": "f", "arguments": {"v": items}}) + "</tool_call>"
     (call,) = tp.parse(raw, "hermes", tools).calls

@@ -15,23 +15,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.tools import tool_named
 from toolparse_lab.core.types.call import LateAccount, ToolCall
 from toolparse_lab.parser.body import BodyReader
 
 TOOLS: list[dict[str, Any]] = [
-    {
-        "name": "book",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "city": {"type": "string"},
-                "guests": {"type": "integer"},
-                "price": {"type": "number", "minimum": 0},
-                "late": {"type": "boolean"},
-            },
-            "required": ["city"],
-        },
-    },
+    tool_named(
+        "book",
+        required=["city"],
+        city="string",
+        guests="integer",
+        price={"type": "number", "minimum": 0},
+        late="boolean",
+    ),
     {"name": "now", "parameters": {"type": "object", "properties": {}}},
     {
         "name": "tag",

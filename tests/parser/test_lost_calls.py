@@ -10,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.middleware import create_tool_middleware
@@ -18,10 +19,7 @@ from toolparse_lab.runner.answer import Answer
 from toolparse_lab.runner.exchange.types import Completion
 
 # No parameter is required: a call without arguments would run.
-TOOL = {
-    "name": "find_berth",
-    "parameters": {"type": "object", "properties": {"harbor": {"type": "string"}}},
-}
+TOOL = tool_named("find_berth", harbor="string")
 CALL = {"name": "find_berth", "arguments": {"harbor": "Turku"}}
 HERMES = f"<tool_call>\n{json.dumps(CALL)}\n</tool_call>"
 XML = (

@@ -11,24 +11,12 @@ import pytest
 
 import toolparse_lab as tp
 from tests.bridge import joined
+from tests.tools import function_named
 from toolparse_lab.integrations.litellm_bridge import completion
 
 TOOLS = [
-    {
-        "type": "function",
-        "function": {"name": "delete", "parameters": {"type": "object", "properties": {}}},
-    },
-    {
-        "type": "function",
-        "function": {
-            "name": "note",
-            "parameters": {
-                "type": "object",
-                "properties": {"text": {"type": "string"}},
-                "required": ["text"],
-            },
-        },
-    },
+    function_named("delete"),
+    function_named("note", required=["text"], text="string"),
 ]
 CALL = '<tool_call>{"name": "delete", "arguments": {}}</tool_call>'
 NOTE = '<tool_call>{"name": "note", "arguments": {"text": "a longer text"}}</tool_call>'

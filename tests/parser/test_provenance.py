@@ -14,31 +14,24 @@ import pytest
 
 import toolparse_lab as tp
 from tests.core_cases import rows
+from tests.tools import object_schema, tool_named
 from toolparse_lab.arguments.rjson.positions import apply_edits
 from toolparse_lab.core.types import Edit
 from toolparse_lab.core.values import leaves, read_strict
 from toolparse_lab.formats.rxml.element import unescape
 
 STR = {"type": "string"}
-TOOL = {
-    "name": "f",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "s": STR,
-            "t": STR,
-            "n": {"type": "integer"},
-            "e": {"enum": ["red", "green"]},
-            "tags": {"type": "array", "items": STR},
-            "nums": {"type": "array", "items": {"type": "integer"}},
-            "o": {"type": "object", "properties": {"k": STR, "n": {"type": "number"}}},
-            "objs": {
-                "type": "array",
-                "items": {"type": "object", "properties": {"k": STR, "n": {"type": "integer"}}},
-            },
-        },
-    },
-}
+TOOL = tool_named(
+    "f",
+    s=STR,
+    t=STR,
+    n="integer",
+    e={"enum": ["red", "green"]},
+    tags={"type": "array", "items": STR},
+    nums={"type": "array", "items": {"type": "integer"}},
+    o=object_schema(k=STR, n="number"),
+    objs={"type": "array", "items": object_schema(k=STR, n="integer")},
+)
 
 
 @pytest.mark.parametrize("case", rows("origins.jsonl"))
@@ -240,12 +233,7 @@ def test_problems_say_where() -> None:
 
 
 def test_a_trimmed_value_has_the_place_of_what_is_left() -> None:
-    tools = [
-        {
-            "name": "f",
-            "parameters": {"type": "object", "properties": {"u": {"enum": ["celsius", "kelvin"]}}},
-        }
-    ]
+    tools = [tool_named("f", u={"enum": ["celsius", "kelvin"]})]
     raw = '<tool_call>{"name": "f", "arguments": {"u": "  celsius "}}</tool_call>'
     (call,) = tp.parse(raw, "hermes", tools).calls
     assert [s.rule for s in call.steps] == ["coerce.trim"]

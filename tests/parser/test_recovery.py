@@ -10,16 +10,10 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import rows
 from tests.laws import check_all
+from tests.tools import tool_named
 
 TOOLS = [
-    {
-        "name": "f",
-        "parameters": {
-            "type": "object",
-            "properties": {"a": {"type": "integer"}},
-            "required": ["a"],
-        },
-    },
+    tool_named("f", required=["a"], a="integer"),
     {"name": "g", "parameters": {"type": "object", "properties": {}}},
 ]
 

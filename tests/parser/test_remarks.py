@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from tests.tools import tool_named
+
 pytest.importorskip("litellm", reason="runs need the lab extra")
 
 import toolparse_lab as tp
@@ -21,10 +23,7 @@ from toolparse_lab.evals.scoring.exports import curl_of
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.runner.store import schema
 
-TOOL = {
-    "name": "f",
-    "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]},
-}
+TOOL = tool_named("f", required=["x"], x="integer")
 RAW = '<tool_call>{"name": "f", "arguments": {"x": 2}}</tool_call>'
 ROWS = [
     {

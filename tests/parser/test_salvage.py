@@ -11,6 +11,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.laws import check_all
+from tests.tools import tool_named
 
 CASES = [
     json.loads(line)
@@ -19,21 +20,8 @@ CASES = [
     .splitlines()
 ]
 TOOLS = [
-    {
-        "name": "get_weather",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-            "required": ["city"],
-        },
-    },
-    {
-        "name": "write_file",
-        "parameters": {
-            "type": "object",
-            "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
-        },
-    },
+    tool_named("get_weather", required=["city"], city="string", days="integer"),
+    tool_named("write_file", path="string", content="string"),
     {"name": "now", "parameters": {"type": "object", "properties": {}}},
 ]
 

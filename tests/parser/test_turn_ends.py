@@ -11,14 +11,10 @@ import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.laws import check_all
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.formats.turns import TURN_ENDS
 
-TOOLS = [
-    {
-        "name": "f",
-        "parameters": {"type": "object", "properties": {"a": {"type": "string"}}},
-    }
-]
+TOOLS = [tool_named("f", a="string")]
 SPEC = tp.ToolSpec.of(TOOLS[0])
 CALL = '<tool_call>{"name": "f", "arguments": {"a": "x"}}</tool_call>'
 

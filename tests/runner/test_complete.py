@@ -10,6 +10,7 @@ import pytest
 
 from tests.mock_openai import MockOpenAI
 from tests.tables import each_case
+from tests.tools import function_named
 from toolparse_lab.core.errors import UnknownName
 from toolparse_lab.runner.complete import check_model, complete, token_cost
 from toolparse_lab.runner.exchange.types import ERROR_KINDS, Completion, Model, Request
@@ -19,13 +20,7 @@ from toolparse_lab.runner.loop import run_sync
 
 T = TypeVar("T")
 KEY = "planted-key-0123456789"
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
-    },
-}
+TOOL = function_named("get_weather", city="string")
 PROVIDERS = (
     "openai",
     "hosted_vllm",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.tools import function_named, object_schema
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.runner.complete import LOCAL_MODEL, complete
 from toolparse_lab.runner.exchange.types import Completion, Model, Request
@@ -25,11 +26,7 @@ pytestmark = [
     ),
 ]
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"enum": ["Paris", "Oslo"]}},
-    "required": ["city"],
-}
+SCHEMA = object_schema(required=["city"], city={"enum": ["Paris", "Oslo"]})
 CALL = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
 GBNF = "root ::= " + json.dumps(CALL)
 LLGUIDANCE = '%llguidance {}\nstart: "<tool_call>" /[a-c]{3}/ "</tool_call>"'
@@ -107,10 +104,7 @@ def test_what_it_cannot_do_is_a_recorded_failure(model: Model, stream: bool) -> 
 
 
 def test_native_tools_are_refused_rather_than_ignored() -> None:
-    tool = {
-        "type": "function",
-        "function": {"name": "f", "parameters": {"type": "object", "properties": {}}},
-    }
+    tool = function_named("f")
     messages = ({"role": "user", "content": "x"},)
     c = run_sync(complete(Request(Model(LOCAL_MODEL), "small", messages, {}, (tool,))))
     assert c.error_kind == "bad_request"

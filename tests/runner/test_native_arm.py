@@ -13,19 +13,12 @@ import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.replay_server import Answer, Asked, event_answer, json_answer
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.core.errors import BadPlan, NoStrictForm
 from toolparse_lab.experiments.arms import FACTORS, Arm, arm_of, arms_of
 from toolparse_lab.runner.store.recording import export_recording
 
-WEATHER = {
-    "name": "get_weather",
-    "description": "d",
-    "parameters": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-        "required": ["city"],
-    },
-}
+WEATHER = tool_named("get_weather", "d", required=["city"], city="string", days="integer")
 WANTED = [{"name": "get_weather", "arguments": {"city": "Paris", "days": 2}}]
 HERMES = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris", "days": 2}}</tool_call>'
 

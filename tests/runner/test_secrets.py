@@ -24,6 +24,7 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.tables import each_case
+from tests.tools import object_schema
 from toolparse_lab.core.errors import BadSettings, ProviderError
 from toolparse_lab.runner.complete import guard_logs
 from toolparse_lab.runner.exchange.redaction import (
@@ -397,13 +398,7 @@ def test_of_headers_only_those_of_a_list_are_shown(
 
 
 def test_names_of_parameters_in_a_schema_say_nothing() -> None:
-    schema = {
-        "type": "object",
-        "properties": {
-            "password": {"type": "string"},
-            "headers": {"type": "object", "properties": {"token": {"type": "integer"}}},
-        },
-    }
+    schema = object_schema(password="string", headers=object_schema(token="integer"))
     assert redact_named({"response_format": {"schema": schema}}) == {
         "response_format": {"schema": schema}
     }

@@ -12,6 +12,7 @@ import openai
 import pytest
 
 from tests.bridge import TIME, joined
+from tests.tools import function_named
 from toolparse_lab.core.errors import BadOptions, SetupError, UnknownProtocol
 from toolparse_lab.extensions.serve import LocalServer, serve_local
 from toolparse_lab.runner.complete import complete
@@ -27,17 +28,7 @@ ASKED = {
     "temperature": 0,
     "seed": 1,
 }
-ROLL = {
-    "type": "function",
-    "function": {
-        "name": "roll",
-        "parameters": {
-            "type": "object",
-            "properties": {"sides": {"enum": [6, 20]}},
-            "required": ["sides"],
-        },
-    },
-}
+ROLL = function_named("roll", required=["sides"], sides={"enum": [6, 20]})
 
 
 @pytest.fixture(scope="module")

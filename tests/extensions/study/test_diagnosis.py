@@ -15,21 +15,19 @@ import toolparse_lab as tp
 from tests.extensions.study.faulty_server import FaultyServer, failing_trial, planted
 from tests.replay_server import Answer, Asked, ReplayServer, event_answer, json_answer
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.extensions.study import blame
 from toolparse_lab.extensions.study.diagnosis import characters_of, longer_case
 
-TOOL = {
-    "name": "find_berth",
-    "description": "A free berth.",
-    "parameters": {
-        "type": "object",
-        "properties": {"port": {"type": "string", "description": "Where."}},
-        "required": ["port"],
-    },
-}
+TOOL = tool_named(
+    "find_berth",
+    "A free berth.",
+    required=["port"],
+    port={"type": "string", "description": "Where."},
+)
 CALL = {"name": "find_berth", "arguments": {"port": "Ystad"}}
 CASE = {"id": "c", "input": "A berth in Ystad?", "tools": [TOOL], "target": [CALL]}
 

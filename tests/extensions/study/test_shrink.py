@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.laws import EXHAUSTIVE
+from tests.tools import tool_named
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.core.types import ParseResult
 from toolparse_lab.extensions.study import shrink
@@ -17,14 +18,7 @@ from toolparse_lab.extensions.study import shrink
 PROSE = "I will look that up for you. Please wait a moment, since the line is slow today.\n\n"
 GOOD = '<tool_call>{"name": "f", "arguments": {"a": 3, "b": "fine"}}</tool_call>\n'
 TOOLS: list[dict[str, Any]] = [
-    {
-        "name": "f",
-        "description": "Does what one sentence can say.",
-        "parameters": {
-            "type": "object",
-            "properties": {"a": {"type": "integer"}, "b": {"type": "string"}},
-        },
-    },
+    tool_named("f", "Does what one sentence can say.", a="integer", b="string"),
     {"name": "g", "parameters": {"type": "object", "properties": {}}},
 ]
 LONG = {

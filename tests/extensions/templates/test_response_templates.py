@@ -11,6 +11,7 @@ import pytest
 import toolparse_lab as tp
 from tests.chat_templates import FAMILIES
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
 from toolparse_lab.extensions.templates import (
     protocol_from_chat_template,
@@ -24,10 +25,7 @@ from toolparse_lab.extensions.templates.derivation.response_template import (
     sample_of,
 )
 
-TOOL = {
-    "name": "find",
-    "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]},
-}
+TOOL = tool_named("find", required=["q"], q="string")
 CALL = {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}
 PATHS = {"function": {"name": "{content.tool}", "arguments": "{content.input}"}}
 

@@ -16,6 +16,7 @@ import pytest
 import toolparse_lab as tp
 from tests.chat_templates import WITH_TURNS
 from tests.tables import each_case
+from tests.tools import object_schema
 from tests.vocabularies import answer_of, vocabulary
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, StoreError
@@ -23,11 +24,7 @@ from toolparse_lab.extensions.train import reward, sft
 from toolparse_lab.middleware.flow import recorded_tokens
 from toolparse_lab.runner.chat_templates.renderer import ChatTemplate
 
-PARAMETERS = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-    "required": ["city"],
-}
+PARAMETERS = object_schema(required=["city"], city="string", days="integer")
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}]
 RIGHT = '<tool_call>{"name": "weather", "arguments": {"city": "Oslo", "days": 3}}</tool_call>'
 ANSWERS = {
