@@ -97,6 +97,26 @@ _NO_KEY = re.compile(
     r"|(?:no|without an?) api[ _]?key"
     r"|api[ _]?key (?:is |was )?(?:missing|not (?:set|found|provided))"
 )
+# An exception's class in a printed error, and an HTTP status that the text says to be one.
+_CLASS_NAME = re.compile(r"\b\w{0,60}(?:Error|Exception|Timeout)\b")
+_PRINTED_STATUS = re.compile(
+    r"(?i)\b(?:http(?:/\d(?:\.\d)?)?|status|code)\W{0,3}(?:code\W{0,3})?([45]\d\d)\b"
+)
+# What a proxy or a server writes where no model answered: the title of a page, or a line.
+_PAGE = re.compile(r"\s{0,99}(?:<!doctype html|<html\b)", re.IGNORECASE)
+_PAGE_TITLE = re.compile(
+    r"(?i)<(?:title|h1)\b[^<>]{0,200}>([^<]{0,80}?(?:\b([45]\d\d)\b|\berror\b|bad gateway"
+    r"|unavailable|time-?out|forbidden|denied|not found|too many requests|just a moment"
+    r"|attention required|sign in|log ?in)[^<]{0,80})"
+)
+_PROXY_LINE = re.compile(
+    r"(?i)(\s{0,9}(?:"
+    r"(?:http\W{0,2})?([45]\d\d)\s(?:bad gateway|service (?:temporarily )?unavailable|forbidden"
+    r"|gateway time-?out|internal server error|too many requests|not found|unauthorized)"
+    r"|upstream (?:connect error|request timeout)|no healthy upstream"
+    r"|(?:bad gateway|service unavailable|internal server error|gateway time-?out)\s{0,9}$"
+    r").{0,300})"
+)
 _RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,6}(?:\.\d{1,9})?)s"')
 _TIMED_OUT = re.compile(r"(?i)\btimed? ?out\b")
 
@@ -125,6 +145,68 @@ def kind_of_exception(message: str) -> ErrorKind | None:
     """Return the kind of the exception that Bedrock sent in a stream, by its name."""
     found = re.search(r"\b(\w{1,60}Exception) \{", message)
     return None if found is None else reported_kind({"type": found[1], "message": message})
+
+
+def kind_of_message(message: str) -> ErrorKind:
+    """Return the kind of an error that was logged as text: by the exception classes that it names,
+    then by its words and status. `other` where nothing is known.
+
+    >>> kind_of_message("litellm.RateLimitError: OpenAIException - slow down")
+    'rate_limited'
+    """
+    text = message[:2_000]
+    names = _CLASS_NAME.findall(text)
+    kind = next((_BY_CLASS[name] for name in names if name in _BY_CLASS), None)
+    if kind in (None, "bad_request"):
+        kind = _kind_by_words(text) or kind
+    if kind is not None:
+        return kind
+    if _NO_KEY.search(text):
+        return "auth"
+    if "APIConnectionError" in names or _CONNECTION.search(text):
+        return "timeout" if _TIMED_OUT.search(text) else "connection"
+    status = _PRINTED_STATUS.search(text)
+    if status is not None and (by_status := _kind_by_status(int(status[1]), text)):
+        return by_status
+    if "InternalServerError" in names or "APIError" in names:
+        return "server_error"
+    return "timeout" if _TIMED_OUT.search(text) else "other"
+
+
+def failure_in(body: Any) -> tuple[ErrorKind, str] | None:
+    """Return (kind, message) of a body that came in the place of an answer, None for any other:
+    a proxy's page or line, an error object, a response without a choice or with an empty message.
+
+    >>> failure_in("<html><title>502 Bad Gateway</title></html>")
+    ('server_error', '502 Bad Gateway')
+    """
+    if isinstance(body, str):
+        is_page = _PAGE.match(body)
+        place = _PAGE_TITLE.search(body[:4_000]) if is_page else None
+        if not is_page and len(body) <= LONGEST_MESSAGE:
+            place = _PROXY_LINE.match(body)
+        if place is None:
+            return None
+        by_status = _kind_by_status(int(place[2]), place[1]) if place[2] else None
+        kind = by_status or kind_of_message(place[1])
+        return "server_error" if kind == "other" else kind, place[1].strip()
+    if not isinstance(body, Mapping):
+        return None
+
+    choices = body.get("choices")
+    if isinstance(choices, list) and not body.get("error"):
+        empty = all(isinstance(c, Mapping) and "message" in c and not c["message"] for c in choices)
+        is_text = any(isinstance(c, Mapping) and ("text" in c or "delta" in c) for c in choices)
+        if not empty or is_text:
+            return None
+        return "server_error", "the response has no " + ("message" if choices else "choice")
+    error = body.get("error") or body.get("detail")
+    if not error or body.keys() & {"output", "content", "candidates", "role", "response"}:
+        return None
+    of_mapping = error if isinstance(error, Mapping) else body
+    said = str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
+    kind = reported_kind(of_mapping) or kind_of_message(said)
+    return "server_error" if kind == "other" else kind, said[:LONGEST_MESSAGE]
 
 
 def kind_of_status(status: int | None) -> ErrorKind | None:

@@ -20,6 +20,7 @@ from ...entry.capture import Captured, capture
 from ...entry.parse import parse_text
 from ...evals.cases.rows import listed
 from ...runner.exchange.types import ERROR_KINDS
+from ...runner.failures import kind_of_message, reported_kind
 from .columns import ANSWERS, LARGEST, Place, is_true, json_or_text
 from .sources import is_response, kind_of
 
@@ -201,7 +202,7 @@ def _is_answer(value: Any) -> bool:
 def error_of(place: Place, cells: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return (class, message) of a call that failed, None for one that did not.
 
-    The class is one of `ERROR_KINDS`, 'other' for a word that is none of them.
+    The class is one of `ERROR_KINDS`, 'other' where nothing is known of it.
     """
     error, message = cells.get("error"), cells.get("error_message")
     if isinstance(error, str) and error[:1] == "{":
@@ -212,14 +213,16 @@ def error_of(place: Place, cells: Mapping[str, Any]) -> tuple[str, str] | None:
         message = message or error.get("message")
         if not message:
             message = write_canonical(place.json(error, "error"))
-        error = error.get("type") or error.get("code") or "other"
+        error = reported_kind(error) or error.get("type") or error.get("code") or "other"
     if not error or error in ("None", "null"):
         failed = cells.get("status") in ("error", "failure")
-        return ("other", str(message or "")) if failed else None
+        return (kind_of_message(str(message or "")), str(message or "")) if failed else None
     # "timeout" is a class; "too slow" is the message of "other".
     if str(error) in ERROR_KINDS:
         return str(error), str(message or "")
+    # A text that is no class is a message, or a class of Python's; a bare True says nothing.
+    words = "" if error is True else str(error)
+    kind = kind_of_message(words)
     if message:
-        return "other", str(message)
-    # A text that is no class is a message; a bare True says nothing.
-    return "other", "" if error is True else str(error)
+        return kind if kind != "other" else kind_of_message(str(message)), str(message)
+    return kind, words

@@ -26,6 +26,7 @@ from ...formats.auto import AUTO
 from ...formats.json.openai_json import OPENAI_JSON
 from ...runner.exchange.redaction import redact_named
 from ...runner.exchange.types import EndpointKind
+from ...runner.failures import failure_in
 from ..arms import prompt_protocol
 from .answers import answer_to_offer, captured_of, counts_of, error_of, take_last_message
 from .columns import (
@@ -132,6 +133,10 @@ class RowReader:
         # The choices of one response share its request and its error.
         request = place.mapping(cells.get("request"), "request")
         error = error_of(place, cells)
+        if error is None and not cells.keys() & {"raw", "output", "tool_calls"}:
+            error = failure_in(cells.get("response"))
+            if error is not None:
+                del cells["response"]
         take_last_message(cells)
         first = captured_of(place, cells, error, 0)
         if first.choices > 1:
