@@ -29,8 +29,8 @@ class Mark(NamedTuple):
     """Opener and closers of reasoning, and the models or templates that write them.
 
     stops: what ends the reasoning without being a part of it. late: what does so at the end of a
-    text, where nothing else ended it. lone: the closers say reasoning
-    without their opener too. first: a line of words, which counts at the beginning of an answer.
+    text, where nothing else ended it. lone: the closers say reasoning without their opener too.
+    first: a line of words, which counts at the beginning of an answer.
     """
 
     opener: str
@@ -81,7 +81,7 @@ MARKS: tuple[Mark, ...] = (
     Mark("<|im_start|>think\n", (), "s1", ("<|im_start|>answer", "<|im_end|>", "<|im_start|>")),
     Mark("<|im_start|>assistant/think\n", ("<|im_end|>",), "HyperCLOVA X", ("<|im_start|>",)),
     Mark("<|open|>think<|sep|>", ("<|close|>think<|sep|>",), "Kimi K3",
-         late=("<|open|>tools<|sep|>",), lone=True),
+         ("<|open|>response<|sep|>",), late=("<|open|>tools<|sep|>",), lone=True),
     Mark("[unused16]", ("[unused17]",), "openPangu", lone=True),
     Mark("<unused94>thought", ("<unused95>",), "MedGemma", lone=True),
     Mark("Here is my thought process:", _GRANITE_END, "Granite 3", first=True),
