@@ -339,7 +339,11 @@ class TextScanner:
             return None
         if opening.kind == "reasoning" or self._begins_line(tail, at):
             return opening
-        return quoting.unless_quoted(tail, at, opening, final)
+        meant = quoting.unless_quoted(tail, at, opening, final)
+        if not isinstance(meant, Opening) or meant is opening:
+            return meant
+        # A call in a fence that was given back would be given back for ever.
+        return None if self._is_no_call(at, meant) else meant
 
     def _begins_line(self, tail: str, at: int) -> bool:
         # True if the opener at tail[at] begins its line and nothing before it can quote it, so that
