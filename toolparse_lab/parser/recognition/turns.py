@@ -66,22 +66,44 @@ _BEGINS = frozenset(
     ))
 )  # fmt: skip
 # Words of prose that mean a turn at the beginning of a line: those of a result after a call alone.
+# Others may head a section, and mean a turn only with the assistant's own header after them.
 _LINES = (
-    "USER:", "### Instruction:", "GPT4 Correct User:", "<user>\n", "<system>\n",
-    "```tool_response", "```tool_output", "## Return of ",
+    "### Instruction:\n", "GPT4 Correct User:", "<user>\n", "<system>\n", "```tool_response",
+    "```tool_output",
 )  # fmt: skip
-_LINES_AFTER_CALL = tuple(sorted((_RESULT_TOKENS & PLAIN) - {*_LINES}))
+# What Kimi heads a result with: the id of a call, which is one word with more than letters.
+_RESULT_OF = r"## Return of (?=[^\s\d:._]*[\d:._]\S*[ \t]*\n)"
+_LINES_AFTER_CALL = tuple(sorted((_RESULT_TOKENS & PLAIN) - {*_LINES, "## Return of "}))
 # Most characters begin no token, and one look at a set says so.
 _FIRST = f"(?=[&{re.escape(''.join(sorted({token[0] for token in _END_TOKENS | _HEADERS})))}])"
 # What a text with any of them holds: most texts hold nothing of it.
 _SIGN = re.compile(r"[<&\[\]✿]")
-_WORDS = tuple(line.strip() for line in (*_LINES, *_LINES_AFTER_CALL) if line[:1] not in "<[")
+_WORDS = ("## Return of ", *(line.strip() for line in (*_LINES, *_LINES_AFTER_CALL)))
 _MORE_ENDS = re.compile(rf"(?:\s*+(?:{_one_of(_END_TOKENS)}))*+\s*+")
 # Families without an end have the header alone.
 _LONE_HEADERS = [token for turns in _rows if not turns.ends for token in turns.foreign]
+
+
+def _line_of(roles: str, headings: str) -> re.Pattern[str]:
+    # The header of a role at any indent. Headings of sections have the sign of one.
+    end = r"[*_]{0,2}[ \t]*(?:[:\uff1a]|$)"
+    role = rf"(?:[*_#]{{1,6}}[ \t]?)?(?:{roles}){end}|#{{1,6}}[ \t]?(?:{headings}){end}"
+    return re.compile(rf"^[ \t]*+(?:{role})", re.IGNORECASE | re.MULTILINE)
+
+
 # A conversation without its tokens: the line of a user, and one of the assistant after it.
-_USER_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:user|human)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
-_OWN_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:assistant|ai)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
+_USER_LINE = _line_of(
+    "user|human|usuario|utilisateur|benutzer|nutzer|utente|пользователь|用户|用戶|ユーザー|사용자",
+    "instructions?|input|question|query",
+)
+_OWN_LINE = _line_of(
+    "assistant|ai|asistente|assistente|assistent|ассистент|助手|助理|アシスタント|어시스턴트",
+    "response|output|answer|reply",
+)
+_OWN_WORDS = (
+    "ssist", "ASSIST", "AI", "ai\n", "ai:", "sistent", "ассистент", "Ассистент", "助", "어시스턴트",
+    "アシスタント", "#",
+)  # fmt: skip
 _LAST_LETTERS = frozenset("rnmRNM")  # the last letters of user, human and system
 _FOREIGN = tuple(_HEADERS)
 
@@ -89,7 +111,7 @@ _FOREIGN = tuple(_HEADERS)
 _PATTERNS: dict[str, Callable[[], str]] = {
     "tokens": lambda: (
         rf"{_FIRST}(?:(?P<header>{_one_of(_HEADERS)})|(?P<end>{_one_of(_END_TOKENS)}))"
-        rf"|(?:^|(?<=\n))[ \t]{{0,8}}(?:(?P<line>{longest_of(_LINES)})"
+        rf"|(?:^|(?<=\n))[ \t]*+(?:(?P<line>{longest_of(_LINES)}|{_RESULT_OF})"
         rf"|(?P<result>{longest_of(_LINES_AFTER_CALL)}))"
     ),
     "special": lambda: rf"{_FIRST}(?:{_one_of(_END_TOKENS | _HEADERS)})",
@@ -176,9 +198,11 @@ def _dialogue(text: str) -> int | None:
             last = plain.rpartition("\n")[2].strip(" *#\t").lower()
             if last in ("user", "human", "system"):
                 return len(text.rstrip()) - len(last)
-    if "ssistant" not in text and "AI" not in text and "ASSISTANT" not in text:
+    if not any(word in text for word in _OWN_WORDS):
         return None
     user = _USER_LINE.search(text)
-    if user is None or not _OWN_LINE.search(text, user.end()) or Examples(text).holds(user.start()):
+    if user is None or not _OWN_LINE.search(text, user.end()):
         return None
-    return user.start()
+    # What is only shown ends before the call. In one fence with it they are one conversation.
+    examples = Examples(text)
+    return None if examples.holds(user.start()) and not examples.holds(len(text)) else user.start()
