@@ -12,7 +12,7 @@ import pytest
 
 from tests.chat_templates import FAMILIES
 from toolparse_lab.cli import app, main
-from toolparse_lab.cli.verbs import GROUPS, verbs
+from toolparse_lab.cli.verbs import verbs
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,6 +59,7 @@ LACKING = (
     "report --score",
     "blame",
     "endpoints",
+    "serve --upstream http://127.0.0.1:9/v1",
     "sft --out rows.jsonl",
     "export --out rows.jsonl",
     "run --cases cases.jsonl --models a/b --protocols hermes --dry-run",
@@ -102,7 +103,7 @@ def test_without_extras_a_verb_works_or_names_what_to_install(tmp_path: Path) ->
         assert complaint.startswith("toolparse: this command needs "), (words, complaint)
         assert "pip install '.[" in complaint
     tried = {words.split()[0] for words in WORKING + LACKING}
-    untried = {verb for group in GROUPS.values() for verb in group} - tried
+    untried = verbs().keys() - tried
     assert not untried, "add its words to WORKING if the base package runs it, else to LACKING"
 
 
