@@ -311,7 +311,7 @@ def test_a_call_that_the_server_left_in_the_text_is_read(
         assert trial.result is not None
         assert (trial.arm, trial.sub_code, trial.result.raw) == ("native", "not_lifted", text)
         assert [call.name for call in trial.result.calls] == ["find_berth"]
-        assert [t.sub_code for t in run.failures()] == ["not_lifted"]
+        assert not run.failures()
 
 
 def test_what_is_no_question_to_a_model_passes_and_is_not_recorded(
