@@ -425,7 +425,6 @@ def test_a_provider_s_own_calls(lab: tp.Lab) -> None:
     assert set(frame["prompt_protocol"]) == {"native"}
     with tp.Lab(":memory:") as other:
         again = other.ingest(frame)
-        assert again.run_id == run.run_id
         same = [
             "case_id",
             "raw",
@@ -654,6 +653,36 @@ def test_the_same_rows_again_add_nothing(lab: tp.Lab) -> None:
     ]
     assert {len(lab.store.history(i.key)) for i in grown.plan.items} == {1}
     assert len(lab.runs()) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"latency": 0.75}, {"ttft": 0.2}, {"prompt_tokens": 11}, {"completion_tokens": 4},
+        {"cost": 0.002}, {"created": "2026-10-02T08:00:00"}, {"server": "b"},
+        {"metadata_user": "u9"}, {"finish_reason": "length"},
+        {"response": {**response("Hi"), "usage": {"prompt_tokens": 9, "completion_tokens": 1}}},
+        {"response": {**response("Hi"), "created": 1790000000}},
+        {"request": {"temperature": 1}},
+    ],
+    ids=lambda change: next(iter(change)),
+)  # fmt: skip
+def test_equal_texts_of_other_rows_are_a_second_recording(
+    change: dict[str, Any], lab: tp.Lab
+) -> None:
+    # Two servers at temperature 0 under one name: each keeps its own figures.
+    row: dict[str, Any] = {
+        "case_id": "c", "model": "m", "latency": 0.5, "prompt_tokens": 10, "cost": 0.001,
+        "created": "2026-10-01T08:00:00", "response": response("Hi"), "request": {"temperature": 0},
+    }  # fmt: skip
+    first, again, other = (lab.ingest([r]) for r in (row, dict(row), {**row, **change}))
+    assert again.run_id == first.run_id != other.run_id
+    for name, value in change.items():
+        if name in other.frame() and name != "response":
+            assert other.frame()[name].tolist() == [value]
+    # Beside one another in one log they are two trials.
+    both = lab.ingest([row, {**row, **change}])
+    assert [t.trial for t in both.trials()] == [0, 1]
 
 
 def test_another_target_is_another_run_of_the_same_answers(lab: tp.Lab) -> None:

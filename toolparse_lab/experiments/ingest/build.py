@@ -5,8 +5,9 @@ How it works. Rows come in any order, read by `pieces`, and what they say of one
 put together as it comes. The last row may be the one that is refused, and a source that is refused
 leaves the store as it was: so answers are put aside, `_BATCH` at a time, without credentials and as
 rows of the store, in a file that has no name, and are recorded once all rows are read. Only their
-keys, cases and plan items stay in memory. A key is made of the answer itself, so that the same row
-read twice is one answer, and a second ingestion of a log records nothing new.
+keys, cases and plan items stay in memory. A key is made of the whole row, so that the same log read
+twice is recorded once, and rows that differ in anything (a time, a count, a column of their own)
+are answers of their own, though their texts are equal.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from .rows import question_id, resolved, tools_digest
 from .shapes import CONVERSATION, Log, requests_by_id
 from .sources import answers_of
 
-_VERSION = 1  # of the keys; another one makes old rows new answers
+_VERSION = 2  # of the keys; another one makes old rows new answers
 _BATCH = 1000  # answers in one transaction, and at a time in memory as objects
 _IN_MEMORY = 16 << 20  # bytes of answers that wait for the last row, before they go to a file
 _PER_STEP = 2000  # rows from one word of progress to the next
@@ -206,7 +207,7 @@ class _Building:
             if self._keys[place] != key:
                 raise self._source.bad(
                     f"trial {trial} of case {case.id!r} with this model and arm is there already, "
-                    "with another answer",
+                    "in a row that differs from this one",
                     answer.line,
                     got=unpack(unpickled(answer.row)[_RAW])[:120],
                     hint="leave the column trial out to have repeated answers counted, or name "

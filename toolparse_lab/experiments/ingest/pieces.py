@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 from collections import deque
@@ -174,7 +175,7 @@ class PieceReader:
 
     def _exchanged(self, passed: Passed, number: int | None, answer: ExchangeAnswer) -> Answer:
         # Whoever recorded the exchange removed its credentials. It happened once, whatever was
-        # asked before: its application, time and number are its identity.
+        # asked before: its application, time and number are its identity, with what passed.
         completion, protocol = answer.completion, self.rows.protocol
         if completion.endpoint_kind == "native_tools" or (answer.unlifted and protocol is AUTO):
             protocol = None
@@ -192,7 +193,7 @@ class PieceReader:
             answer.tool_choice,
             answer.choice,
             completion.error_kind,
-            json.dumps([passed.app, passed.created, number])[1:],
+            json.dumps([passed.app, passed.created, number, _digest(passed)])[1:],
             pickle.dumps(tuple(completion_row(completion, None).values())[1:]),
             pack_json(dict(completion.request or {})),
         )
@@ -225,6 +226,7 @@ class PieceReader:
             observed.endpoint_kind,
             observed.error,
             captured.finish_reason,
+            observed.whole,
         ]
         columns = observed.columns
         return Answer(
@@ -257,6 +259,13 @@ class PieceReader:
             return before
         self._cases[case.id] = bare = replace(case, metadata={}) if case.metadata else case
         return bare
+
+
+def _digest(passed: Passed) -> str:
+    digest = hashlib.sha256(passed.request)
+    digest.update(passed.response)
+    digest.update(repr((passed.seconds, passed.pieces, passed.status)).encode())
+    return digest.hexdigest()
 
 
 def _response(observed: Observed) -> dict[str, Any]:

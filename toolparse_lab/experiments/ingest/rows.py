@@ -7,6 +7,7 @@ client.
 from __future__ import annotations
 
 import hashlib
+import json
 import marshal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -59,7 +60,7 @@ class Observed:
     case has only the row's own facts (`id` always). `columns` are the names of its members that
     it says. told: its own word for its protocol. unlifted: tools were offered, and a call stands in
     the text instead of the server's own calls. arguments_lost: the arguments of the calls are not
-    the text that the model wrote.
+    the text that the model wrote. whole: a digest of the whole row, but for what asks its question.
     """
 
     line: int | None
@@ -79,6 +80,7 @@ class Observed:
     request: Mapping[str, Any] | None
     arguments_lost: bool
     unlifted: bool
+    whole: str
 
 
 class RowReader:
@@ -192,6 +194,13 @@ class RowReader:
         # A call that the server left in the text was asked for as its other calls were.
         if not unlifted or told is not None or self.protocol is not AUTO:
             protocol = self._protocol(place, told, captured)
+        # Columns go before the response's own count.
+        numbers = counts_of(captured) | {
+            name: place.number(cells[name], kind, name)
+            for name, kind in _NUMBERS.items()
+            if name in cells
+        }
+        created = place.time(cells.get("created"))
         # Of the row, the response, the request, or the whole source.
         candidates = (cells.get("model"), captured.model, body.get("model"), self.model)
         model = next((name for name in candidates if name), "unknown")
@@ -219,17 +228,12 @@ class RowReader:
             tool_choice=tool_choice_of(cells.get("tool_choice")),
             trial=trial,
             error=error or _error_of_stream(cells, captured),
-            # Columns go before the response's own count.
-            numbers=counts_of(captured)
-            | {
-                name: place.number(cells[name], kind, name)
-                for name, kind in _NUMBERS.items()
-                if name in cells
-            },
-            created=place.time(cells.get("created")),
+            numbers=numbers,
+            created=created,
             request=request,
             arguments_lost=bool(captured.tool_calls) and cells.get("arguments_text") == "lost",
             unlifted=unlifted,
+            whole=_whole(place, cells, captured, [numbers, created, case.metadata]),
         )
 
     def _case(
@@ -329,6 +333,43 @@ def _identity_of(x: Any) -> str | bytes:
         return marshal.dumps(x, 2)  # equal bytes are equal values
     except ValueError:  # what is not plain JSON
         return repr(x)
+
+
+# Cells that are told by what was read of them; the case and the arm are in the key besides.
+_TOLD = frozenset(
+    {*_CASE, *_NUMBERS, "created", "case_id", "trial", "model", "prompt_protocol", "arm",
+     "tool_choice", "stream", "cut"}
+)  # fmt: skip
+
+
+def _whole(place: Place, cells: Mapping[str, Any], captured: Captured, told: list[Any]) -> str:
+    # Equal in every table that has the same row, as a text or as what the text is the JSON of.
+    parts: list[Any] = [
+        *told,
+        captured.usage,
+        captured.id,
+        captured.chunks,
+        is_true(cells.get("cut")),
+    ]
+    for name in sorted(cells.keys() - _TOLD):
+        value = cells[name]
+        if name.startswith("metadata_"):
+            continue
+        if isinstance(value, str):
+            value = json_or_text(value) if name != "raw" and value[:1] in "{[" else value
+        else:
+            try:
+                value = place.json(value, name)
+            except BadCase:  # an object of a client, of which all that is read is told above
+                value = None
+        parts += name, value
+    if isinstance(cells, ShapedRow):
+        parts.append(cells.row)
+    try:
+        text = json.dumps(parts, sort_keys=True, default=str)
+    except (TypeError, ValueError, RecursionError):  # keys of several types
+        text = repr(parts)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _error_of_stream(cells: Mapping[str, Any], captured: Captured) -> tuple[str, str] | None:

@@ -202,15 +202,22 @@ class ShapeReader:
     def _answers(self, shape: Shape, line: int | None, row: Row, log: Log) -> Iterator[ShapedRow]:
         log.last = shape.name
         log.line = line
+        answers: list[ShapedRow] = []
         try:
             for cells in shape.read(row, log):
                 kept = {k: v for k, v in cells.items() if not is_missing(v)}
                 log.count(shape, kept)
-                yield ShapedRow(shape, kept)
+                answers.append(ShapedRow(shape, kept))
         except Damaged as e:
+            yield from answers
             raise self._source.bad(
                 f"{shape.name}: {e.message}", line, e.key, got=e.got, expected=shape.keys.get(e.key)
             ) from None
+        # Of several answers each has its own cells: a conversation that goes on, or a file of spans
+        # that grows, has its earlier answers still.
+        if len(answers) == 1:
+            answers[0].row = row
+        yield from answers
 
 
 def _plain(source: RowSource, line: int | None, row: Row) -> Row:

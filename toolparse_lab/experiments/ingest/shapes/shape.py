@@ -47,14 +47,16 @@ class Shape:
 class ShapedRow(dict[str, Any]):
     """One answer of a shape's row, by our own names of columns.
 
-    offers: tools were offered to the server, whether the row still has them or not.
+    offers: tools were offered to the server, whether the row still has them or not. row: the
+    shape's own row, where this is its only answer.
     """
 
-    __slots__ = ("offers", "shape")
+    __slots__ = ("offers", "row", "shape")
 
     def __init__(self, shape: Shape, cells: Cells) -> None:
         super().__init__(cells)
         self.shape = shape
+        self.row: Row | None = None
         self.offers = bool(self.pop(OFFERS, False))
 
 
