@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browser.test_hostile_pages import Watch
+from tests.evals.test_charts import hostile_charts
 from tests.hostile_texts import TEXTS
 from tests.render_samples import hostile
+from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.views import render_page, render_result, render_side_by_side
 
 pytest.importorskip("anywidget", reason="the views need the jupyter extra")
@@ -117,27 +119,59 @@ def test_live_views(watch: Watch, tmp_path: Path) -> None:
         watch.check(bench)
 
 
-def test_trials_and_reports(watch: Watch, tmp_path: Path) -> None:
+def html_of(shown: Any) -> str:
+    """What a notebook stores and draws of an object."""
+    if hasattr(shown, "_repr_mimebundle_"):
+        bundle = shown._repr_mimebundle_()
+        bundle = bundle[0] if isinstance(bundle, tuple) else bundle
+        return str(bundle.get("text/html", ""))
+    return str(shown._repr_html_())
+
+
+def test_trials_reports_and_outputs_of_notebooks(watch: Watch, tmp_path: Path) -> None:
     rows = [
         {
-            "id": f"c{n}",
+            "id": f"c{n}{texts[2]}".replace("\x00", ""),
             "input": texts[0],
             "tools": [tool(texts[-1])],
             "target": [{"name": "f", "arguments": {"x": 1, texts[0]: texts[-1]}}],
             "raw": answer(texts).replace("\x00", ""),
             "model": texts[0].replace("\x00", ""),
             "protocol": "hermes",
+            "finish_reason": texts[3].replace("\x00", ""),
             "metadata": {"category": texts[1]},
         }
         for n, texts in enumerate(groups())
     ]
+    log = tmp_path / "<img src onerror=window.pwned=1>.jsonl"
+    log.write_text("\n".join(map(json.dumps, rows)), "utf-8")
     with tp.Lab(tmp_path / "runs.db") as lab:
-        run = lab.ingest(rows)
-        paths = [run.report().save(tmp_path / "report.html")]
+        run = lab.ingest(log)
+        report = run.report()
+        paths = [report.save(tmp_path / "report.html")]
         for n, trial in enumerate(run.failures()):
             paths.append(trial.as_html(tmp_path / f"trial{n}.html"))
         assert len(paths) > 5
+        gate, frame = report.gate(success=0.5), run.frame()
+        trial = run.failures()[0]
+        outputs = [run.failures(), report, gate, frame, run.calls_df(), run.arguments_df()]
+        outputs += [run.ladder(), trial, trial.result, trial.result.calls[0]]
+        outputs += [compare_arms(frame, *frame["model"].unique()[:2], on="model")]
+        paths.append(tmp_path / "outputs.html")
+        body = "".join(html_of(shown) for shown in outputs)
+        paths[-1].write_text(f"<!doctype html><meta charset=utf-8>{body}", "utf-8", "replace")
     for path in paths:
         watch.open(path)
         watch.page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+        watch.check(path)
+
+
+def test_charts(watch: Watch, tmp_path: Path) -> None:
+    """With Vega in the page, so that it draws without a network."""
+    for name, chart in hostile_charts():
+        path = tmp_path / f"{name}.html"
+        path.write_text(chart.to_html(inline=True), "utf-8")
+        watch.open(path)
+        watch.page.wait_for_selector("#vis canvas, #vis svg")
+        watch.page.hover("#vis canvas, #vis svg")
         watch.check(path)

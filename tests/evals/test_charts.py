@@ -3,6 +3,8 @@ the libraries that draw."""
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,6 +18,7 @@ from lxml import etree
 
 from tests.evals.test_report_order import trials
 from tests.hostile_texts import TEXTS
+from tests.render_samples import HOSTILE
 from toolparse_lab.core.errors import BadOptions, MissingExtra, UnknownName
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.report import Report
@@ -126,6 +129,35 @@ def test_a_page_draws_with_nothing_that_runs() -> None:
         tags = {etree.QName(node).localname for node in tree.iter()}
         assert tags <= {"div", "svg", "g", "path", "line", "text", "rect", "defs", "clipPath"}, name
         assert not [a for node in tree.iter() for a in node.attrib if str(a).startswith("on")]
+
+
+def hostile_charts() -> Iterator[tuple[str, Any]]:
+    """Every chart, with the ends of scripts, comments and tags in every column of its frame."""
+    evil = (*(HOSTILE[name] for name in ("close script", "onerror")), "<!--<script>", "</SCRIPT\t>")
+    frame = trials_frame(trials(list(evil), list(evil[:2])))
+    for column in frame.select_dtypes(["object", "string", "category"]).columns:
+        if column not in ("trial_id", "target", "model", "arm") and isinstance(
+            frame[column].iloc[0], str
+        ):
+            kept = list(frame[column])
+            frame[column] = [f"{evil[n % 4]}{v}" if n % 3 else v for n, v in enumerate(kept)]
+    report = Report(frame, ["model", "arm"])
+    for name in CHARTS:
+        if CHARTS[name](report) is not None:
+            yield name, report.chart(name)
+    yield "comparison", report.compare(evil[0], evil[1]).chart()
+    bare = Report(frame.assign(target=None, score_success=None, outcome="ungraded"), ["model"])
+    yield "verdicts of no target", bare.chart("verdicts")
+
+
+def test_no_name_can_end_the_script_that_a_chart_is_shown_by() -> None:
+    shown = []
+    for name, chart in hostile_charts():
+        spec = json.dumps(chart.to_dict(), ensure_ascii=False)
+        assert not re.search("<[a-zA-Z/!?]", spec), name
+        shown.append("‹/script>" in spec)
+    assert len(shown) > 7
+    assert sum(shown) > 5
 
 
 @given(st.lists(st.text(max_size=70), min_size=2, max_size=2, unique=True))

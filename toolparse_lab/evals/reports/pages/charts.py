@@ -39,6 +39,9 @@ _LOOKS = 40  # points of a line of growth
 _WIDTH = 520  # pixels of the plot, without its labels
 _LONGEST = 48  # characters of a name
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What begins a tag, its end or a comment: Altair writes a chart into an inline script as it stands,
+# and `</script>` in a name would end that.
+_TAG = re.compile("<(?=[a-zA-Z/!?])")
 _EXTRA = "in a checkout: pip install '.[charts]'"
 
 # Outcome -> its colour, in the order of a bar: successes, then the model's, the parser's, the
@@ -276,7 +279,8 @@ def _stacked(
     if rows.empty:
         return None
     alt = _altair()
-    rows = rows.assign(end=rows.groupby("cell", sort=False)["share"].cumsum())
+    end = rows.groupby("cell", sort=False)["share"].cumsum()
+    rows = rows.assign(end=end, part=rows["part"].map(drawable))
     rows["start"] = rows["end"] - rows["share"]
     rows["middle"] = (rows["start"] + rows["end"]) / 2
     present = [part for part in colours if (rows["part"] == part).any()]
@@ -359,11 +363,13 @@ def _ladder(report: Report) -> Chart | None:
 
 
 def drawable(text: str) -> str:
-    """Return a text as a drawing can hold it: visible, and cut if it is long."""
+    """Return a text as a chart can hold it, in SVG and in a script: visible, `‹` where it begins a
+    tag, and cut if it is long. Every text of a chart that is not of this module goes through here.
+    """
     # A character that XML does not have would end the process, not only the drawing. A long name
     # is cut here, because Vega cuts between the halves of one character; what tells two such names
     # apart may be in the middle, so their digest stays.
-    text = _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", visible(text))
+    text = _TAG.sub("‹", _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", visible(text)))
     if len(text) <= _LONGEST:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:4]
