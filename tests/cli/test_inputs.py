@@ -90,7 +90,7 @@ def test_tools_may_be_pasted_too() -> None:
         (call('{"name": "g", "arguments": {}}'), 1),
         (call()[:-25], 1),
         (call() + call("no"), 1),
-        ("> quoted: " + call(), 0),
+        ("> quoted: " + call(), 1),
     ],
     ids=["none", "clean", "repaired", "two", "invalid", "unknown", "cut", "one bad", "quoted"],
 )

@@ -356,7 +356,7 @@ DOUBTS: list[tuple[dict[str, Any], list[str]]] = [
                 {"name": "k", "parameters": {"properties": {"type": {"type": ["colr", "null"]}}}}
             ]
         },
-        ["unknown-type"],
+        ["broken-schema"],
     ),
     ({"metadata": {"doubt": "odd"}, "target": [{"name": "g"}]}, ["doubt"]),
 ]

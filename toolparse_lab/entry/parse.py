@@ -18,6 +18,7 @@ from ..core.types import (
     RequestLike,
     TokenizerLike,
 )
+from ..core.types.call import is_meant
 from ..formats.base import Protocol
 from ..formats.like import ProtocolLike
 from ..formats.registry import protocol_of
@@ -263,7 +264,7 @@ def _parse_answer(
     )
     if holds_more:
         of_text = parse_text(answer.content, protocol, tools, options, request=request)
-        if any(call.readable for call in of_text.calls):
+        if any(map(is_meant, of_text.calls)):
             result, server = of_text, replace(server, independent=True)
     if result is None:
         result = parse_text(answer.raw, reader, tools, options, request=request)

@@ -17,6 +17,7 @@ from .call import (
     Verdict,
     calls_by_segment,
     is_held_back,
+    is_meant,
 )
 from .options import (
     DEFAULT_OPTIONS,
@@ -91,4 +92,5 @@ __all__ = [
     "Withdrawn",
     "calls_by_segment",
     "is_held_back",
+    "is_meant",
 ]

@@ -88,6 +88,11 @@ def is_held_back(call: ToolCall) -> bool:
     return call.status == "draft" and any(p.code == "call.held-back" for p in call.problems)
 
 
+def is_meant(call: ToolCall) -> bool:
+    """Return True for a call that was read, and that its text does not only show."""
+    return call.readable and not is_held_back(call)
+
+
 def verdict_of_calls(calls: Iterable[ToolCall]) -> Verdict:
     """Return the worst verdict on some calls, `none` if there are none."""
     # A call that the answer says again says nothing of the answer, nor does one that it shows

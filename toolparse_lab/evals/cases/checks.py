@@ -30,6 +30,7 @@ DOUBTS: Mapping[str, str] = {
     "unknown-argument": "The wanted call has an argument that the tool does not have.",
     "missing-argument": "The wanted call leaves out, or may leave out, what the tool requires.",
     "unknown-type": "A tool's schema names a type that JSON Schema does not have.",
+    "broken-schema": "A part of a tool's schema cannot be used, or is read in another way.",
     "invalid-value": "No value that is right for an argument fits the tool's schema.",
     "doubt": "An importer says so: a contradiction in the source itself.",
 }

@@ -18,6 +18,7 @@ from typing import Any
 from ...core.errors import ToolparseError
 from ...core.types import Blame, Evidence, Layer, ParseResult, ServerReading, ToolCall
 from ...core.types.blame import TOKENS_TELL
+from ...core.types.call import is_held_back
 from ...core.types.server import ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED, explain_blame
 from ...core.values import read_strict
 from ...entry.parse import parse_text
@@ -140,7 +141,7 @@ class _Witnesses:
     @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
         calls = self.result.calls if self.result is not None else ()
-        return tuple(call for call in calls if call.verdict != "echoed")
+        return tuple(c for c in calls if c.verdict != "echoed" and not is_held_back(c))
 
     @cached_property
     def left(self) -> tuple[ToolCall, ...]:
@@ -287,6 +288,16 @@ def _our_failure(w: _Witnesses) -> Blame | None:
     )
 
 
+def _held_back(w: _Witnesses) -> Blame | None:
+    if w.outcome != "held_back" or w.result is None:
+        return None
+    shown = [call for call in w.result.calls if is_held_back(call)]
+    return _says(
+        "Reader held it back: it takes the call for one that the answer only shows.",
+        tuple(w.quoted(*_place(w, call)) for call in shown[:3]),
+    )
+
+
 def _error(w: _Witnesses) -> Blame | None:
     c = w.completion
     if c.ok:
@@ -332,9 +343,10 @@ def _error(w: _Witnesses) -> Blame | None:
 def _calls_in(text: str, case: Case) -> tuple[ToolCall, ...]:
     # In any format; none where no reader takes the text.
     try:
-        return parse_text(text, "auto", case.tools).calls
+        found = parse_text(text, "auto", case.tools).calls
     except ToolparseError:
         return ()
+    return tuple(call for call in found if not is_held_back(call))
 
 
 def _is_readable(text: str, case: Case) -> bool:
@@ -879,6 +891,7 @@ def _written(w: _Witnesses) -> Blame | None:
 
 _RULES: tuple[Callable[[_Witnesses], Blame | None], ...] = (
     _our_failure,
+    _held_back,
     _error,
     _ended,
     _nothing_came,

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...core.errors import BadOptions, ToolparseError, UnreadableInput
 from ...core.toolspec import ToolSpec
+from ...core.types.call import is_held_back
 from ...core.values import read_strict, write_canonical
 from ...entry.capture import Captured, capture
 from ...entry.parse import parse_text
@@ -114,7 +115,8 @@ def answer_to_offer(captured: Captured, tools: tuple[ToolSpec, ...]) -> tuple[Ca
     if captured.tool_calls or not captured.content.strip():
         return captured.as_native(), False
     try:
-        unlifted = bool(parse_text(captured.content, "auto", tools).calls)
+        calls = parse_text(captured.content, "auto", tools).calls
+        unlifted = not all(map(is_held_back, calls))
     except ToolparseError:
         unlifted = False
     return (captured, True) if unlifted else (captured.as_native(), False)

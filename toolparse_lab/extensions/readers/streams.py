@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ...core.errors import BadOptions
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.types import ParseOptions, ParseResult
+from ...core.types.call import is_meant
 from ...core.values import read_strict, same
 from ...entry.foreign.protocol import AnyProtocol, ForeignProtocol, tools_for_them
 from ...entry.parse import Reader
@@ -267,7 +268,7 @@ def _said(result: ParseResult) -> OutsideAnswer:
     failed = [p.message for p in result.problems if p.code == "parser.failed"]
     if failed:
         return OutsideAnswer(error=failed[0])
-    calls = tuple((c.name, c.arguments_json or "") for c in result.calls if c.readable)
+    calls = tuple((c.name, c.arguments_json or "") for c in result.calls if is_meant(c))
     return OutsideAnswer(result.text, calls)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, Unpack
 
 from ...core.errors import BadOptions, StoreError
 from ...core.files import replace_file
+from ...core.types.call import is_meant
 from ...core.values import write_canonical
 from ...core.values.printable import counted
 from ...evals.scoring.trial import Trial
@@ -138,7 +139,7 @@ def _prompt_of(trial: Trial, form: TrainingForm) -> tuple[list[Row], Row]:
 
 def _answer_of(trial: Trial, form: TrainingForm) -> Row:
     result = trial.result
-    if form == "text" or result is None or not any(call.readable for call in result.calls):
+    if form == "text" or result is None or not any(map(is_meant, result.calls)):
         raw = trial.completion.raw if trial.completion is not None else ""
         if form != "text" and result is not None:
             raw = result.content().strip()
@@ -149,6 +150,6 @@ def _answer_of(trial: Trial, form: TrainingForm) -> Row:
             "function": {"name": call.name, "arguments": json.loads(call.arguments_json)},
         }
         for call in result.calls
-        if call.readable
+        if is_meant(call)
     ]
     return {"role": "assistant", "content": result.text.strip(), "tool_calls": calls}

@@ -11,6 +11,7 @@ from typing import Any
 from ...core.errors import ToolparseError
 from ...core.toolspec import tool_specs
 from ...core.types import ParseOptions, ParseResult, Problem, Segment, Span
+from ...core.types.call import is_meant
 from ...core.types.server import IN_CONTENT
 from ...core.types.tokens import Tokens
 from ...entry.parse import Reader, with_lost_calls
@@ -105,7 +106,7 @@ def answer_reader(
             else:
                 forced = parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)
                 result = judged(forced, request)
-            if unlifted and any(call.readable for call in result.calls):
+            if unlifted and any(map(is_meant, result.calls)):
                 problem = Problem("read", IN_CONTENT, "warning", _UNLIFTED)
                 result = replace(result, problems=(*result.problems, problem))
             return with_lost_calls(result, finish_reason, reasoning)

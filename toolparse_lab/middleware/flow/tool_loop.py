@@ -21,6 +21,7 @@ from ...arguments.schema.strict_form import strict_form
 from ...core.errors import BadOptions, CorrectionFailed, NoStrictForm, UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseOptions, ParseResult, ToolCall
+from ...core.types.call import is_held_back
 from ...core.values import read_plain, read_strict, write_canonical
 from ...entry.parse import parse_text
 from ...formats.json.openai_json import OPENAI_JSON, OPENAI_STRICT
@@ -369,7 +370,8 @@ class _Loop:
         self.messages.append(message)
         stop: Stop | None = None
         if not calls:
-            tried = turn.forced or (answer.result is not None and bool(answer.result.calls))
+            shown = answer.result is None or all(map(is_held_back, answer.result.calls))
+            tried = turn.forced or not shown
             stop = "unreadable_call" if tried else "answered"
         elif tries:
             stop = next((t.stop for t in tries if t.stop), None)

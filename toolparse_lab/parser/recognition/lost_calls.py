@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseResult, Problem, Span, ToolCall, Withdrawn
+from ...core.types.call import is_held_back
 from ...core.types.server import BESIDE_TEXT, ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED
 from ...formats.registry import protocols
 from ..resolve import as_draft
@@ -106,7 +107,8 @@ def _written_calls(
     for name in dict.fromkeys(("auto", protocol)):
         if name in OF_SERVER or (name != "auto" and name not in protocols()):
             continue
-        calls = [c for c in reader(text, name).calls if c.readable or c.name in names]
+        found = [c for c in reader(text, name).calls if not is_held_back(c)]
+        calls = [c for c in found if c.readable or c.name in names]
         if calls:
             return tuple(calls)
     return ()

@@ -129,10 +129,11 @@ _MARKED = re.compile(
     r"|\W*(?:(?:here|this|that|below|hier|das|dies|voici|ceci|aquí|esto|aqui|isto|ecco|questo|oto"
     r"|to|вот|это|dit|see|consider|siehe|voir|zie|zobacz|см)(?!\w)\W*(?:(?:is|are|ist|sind|va|est"
     r"|es|está|é|está|è|jest|as|also|noch)\W+){0,2})?"
-    r"(?:(?:an?|the|one|another|more|other|next|first|ein\w*|weiteres|une?|una?|otro|autre|um|outro"
-    r"|un['’]?|een|nog|minimal|short|simple|typical|possible|kurzes|petit|jeszcze|один|ещё)\W+)*"
+    r"(?:(?:an?|the|one|two|three|some|several|few|another|more|other|next|first|ein\w*|weiteres|une?|una?|otro|autre|um|outro"
+    r"|un['’]?|een|nog|minimal|short|simple|typical|possible|hypothetical|kurzes|petit|jeszcze|один|ещё)\W+)*"
     rf"(?:{_SAMPLE})(?:\s*[:：]|\s*\Z|\W+(?:\w+\W+){{0,3}}?(?:\w+['’])?{_CALL}(?!\w))"
-    rf"|\W*an?\W+(?:possible|typical|sample|minimal|valid|simple)\W+{_CALL}(?!\w)",
+    rf"|\W*(?:an?\W+(?:minimal|valid|simple)|(?:an?\W+)?(?:hypothetical|possible|typical|sample))"
+    rf"\W+{_CALL}(?!\w)",
     re.IGNORECASE,
 )
 _ENDS_MARKED = re.compile(
@@ -161,7 +162,7 @@ _ADVICE = _words(
     r"|(?:one|we)\s+(?:can|could|would|might|may|should)"
     r"|(?:would|could|might) (?:be|look|have|call|use|write|send|run)"
     r"|in general|generally|if (?:i|we|you) (?:had|were|wanted?)"
-    r"|(?<=, )(?:use|run|call|write|type)|\A\W*(?:use|write|type)"
+    r"|(?<=, )(?:use|run|call|write|type)|\A\W*(?:use(?! of\b)|write|type)"
     r"|man (?:kann|könnte|würde|muss|schreibt|ruft|verwendet|nimmt)|(?:verwendet|schreibt"
     r"|ruft|nimmt)"
     r" man|(?:könn|kann|könnt)\w* (?:man|sie|du|ihr)|(?:du|sie|ihr) (?:kannst|könn\w+|musst|müssen"

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 from ....core.errors import BadOptions, UnreadableTemplate
 from ....core.toolspec import ToolsLike, tool_specs
 from ....core.types import ParseResult
+from ....core.types.call import is_meant
 from ....core.types.options import TokenizerLike
 from ....core.types.tokens import detokenized
 from ....core.values import read_strict, same
@@ -426,8 +427,8 @@ class _Texts:
 
 
 def _difference_of(own: ParseResult, theirs: ParseResult) -> str:
-    readable = [call for call in own.calls if call.readable]
-    shown = [call for call in theirs.calls if call.readable]
+    readable = [call for call in own.calls if is_meant(call)]
+    shown = [call for call in theirs.calls if is_meant(call)]
     for one, other in zip(readable, shown, strict=False):
         if one.name != other.name:
             return "replay.name"
