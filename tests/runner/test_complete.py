@@ -161,7 +161,7 @@ def test_every_parameter_reaches_the_server_and_the_record(mock: MockOpenAI) -> 
     assert mock.headers[-1]["x-team"] == "red"
     assert c.response is not None
     sent = c.response["sent"]
-    assert (sent["seed"], sent["extra_body"]["grammar"], sent["extra_body"]["top_k"]) == (
+    assert (sent["seed"], sent["grammar"], sent["top_k"]) == (
         7,
         params["grammar"],
         3,

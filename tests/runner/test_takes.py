@@ -19,6 +19,7 @@ from tests import providers as shapes
 from tests.experiments.test_plan import timer_case
 from tests.providers import Providers, Reply
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.runner import routes
 from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.exchange.details import sampling_of
@@ -295,6 +296,140 @@ def test_report_diff_and_compare_say_where_sampling_differs(tmp_path: Path) -> N
     assert any(expected in note for note in both.compare(*arms).notes)
     assert any(expected in note for note in both.report(by=["arm"]).notes)
     assert not any("sampled" in note for note in cold.report(by=["arm"]).notes)
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ({"max_tokens": 9, "output_config": {"effort": "low"}, "messages": []},
+         {"max_tokens": 9, "reasoning_effort": "low"}),
+        ({"thinking": {"type": "enabled", "budget_tokens": 1024}, "system": "s", "metadata": {}},
+         {"thinking": {"type": "enabled", "budget_tokens": 1024}}),
+        ({"input": [], "reasoning": {"effort": "high", "summary": "auto"},
+          "text": {"verbosity": "low", "format": {}}, "max_output_tokens": 3},
+         {"max_tokens": 3, "reasoning_effort": "high", "summary": "auto", "verbosity": "low"}),
+        ({"generationConfig": {"topP": 1, "thinkingConfig": {"thinkingBudget": 0}}, "contents": []},
+         {"thinking": {"thinkingBudget": 0}, "top_p": 1}),
+        ({"chat_template_kwargs": {"enable_thinking": False}, "model": "m", "stream": True},
+         {"chat_template_kwargs": {"enable_thinking": False}}),
+    ],
+    ids=["claude effort", "claude budget", "responses", "gemini", "extra_body"],
+)  # fmt: skip
+def test_sampling_is_what_went_out(sent: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert sampling_of({"params": {"temperature": 1}}, {"sent": sent}) == expected
+
+
+def test_a_log_s_parameters_are_those_of_the_model() -> None:
+    params = {"user": "u", "top_p": 1, "extra_body": {"top_a": 2}}
+    model = {"name": "m", "extra_body": {"top_b": 3}}
+    found = sampling_of({"params": params, "model": model}, None)
+    assert found == {"top_a": 2, "top_b": 3, "top_p": 1}
+
+
+def test_two_arms_at_two_endpoints_are_told_apart(tmp_path: Path) -> None:
+    """With an effort, litellm asks for native tools by the Responses API, which takes no seed."""
+    with Providers() as server, tp.Lab(tmp_path / "runs.db") as lab:
+        model = tp.Model("openai/gpt-5.4", api_base=f"{server.url}/v1", api_key="planted",
+                         params={"reasoning_effort": "low"})  # fmt: skip
+        run = lab.run(lab.plan(CASES[:1], {"m": model}, ["hermes", "native"]), progress=False)
+        assert sorted(server.paths) == ["/v1/chat/completions", "/v1/responses"]
+    frame = run.frame().set_index("arm")
+    assert frame["endpoint"].to_dict() == {
+        "hermes": "/v1/chat/completions", "native": "/v1/responses",
+    }  # fmt: skip
+    assert json.loads(str(frame.at["hermes", "sampling_json"]))["seed"] == 0
+    assert "seed" not in json.loads(str(frame.at["native", "sampling_json"]))
+    places = "/v1/chat/completions for hermes, /v1/responses for native"
+    for notes in (run.report(by=["arm"]).notes, run.compare("hermes", "native").notes):
+        assert f"m was not asked at one endpoint: {places}." in notes
+        assert any("seed is 0 in hermes, not sent in native" in note for note in notes)
+
+
+# -- who answered
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_fallback_s_answer_is_its_own(stream: bool, tmp_path: Path) -> None:
+    """One question of four is refused by the first model and answered by the second, at ten times
+    the price: 10 tokens at $10 and 5 at $20 a million, beside three at $1 and $2."""
+
+    def first(path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        if "fails" in str(body["messages"][-1]["content"]):
+            return 500, {"error": {"message": "no"}}
+        return answer("first", stream)
+
+    def answer(model: str, stream: bool) -> tuple[int, Any]:
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        chunk = {"id": "x", "created": 1, "model": model, "object": "chat.completion.chunk"}
+        if not stream:
+            return 200, {**shapes.openai({"content": "fine"}, usage), "model": model}
+        delta = {"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}
+        return 200, [{**chunk, "choices": [delta]},
+                     {**chunk, "choices": [], "usage": usage}, "[DONE]"]  # fmt: skip
+
+    cases: list[dict[str, Any]] = [
+        {"id": id, "input": id, "target": []} for id in ("fails", "b", "c", "d")
+    ]
+    with (
+        Providers(first) as server,
+        Providers(lambda *_: answer("second-large", stream)) as other,
+        tp.Lab(tmp_path / "runs.db") as lab,
+    ):
+        fallback = {
+            "model": "openai/second-large", "api_base": f"{other.url}/v1", "api_key": "planted-2",
+            "input_cost_per_token": 10e-6, "output_cost_per_token": 20e-6,
+        }  # fmt: skip
+        model = tp.Model("openai/first", api_base=f"{server.url}/v1", api_key="planted-1",
+                         price=(1, 2), params={"fallbacks": [fallback]})  # fmt: skip
+        plan = lab.plan(cases, {"m": model}, ["hermes"], stream=stream)
+        run = lab.run(plan, progress=False)
+        frame = run.frame().set_index("case_id")
+        by_fallback = frame["served_by"].dropna()
+        assert by_fallback.to_dict() == {"fails": other.url}
+    assert frame["served_model"].to_dict() == {
+        "fails": "second-large", "b": "first", "c": "first", "d": "first",
+    }  # fmt: skip
+    assert frame["cost"].round(9).to_dict() == {"fails": 2e-4, "b": 2e-5, "c": 2e-5, "d": 2e-5}
+    assert "planted" not in str(frame.to_dict())
+    assert any(
+        note.startswith("1 of 4 answers of m name another model than the one that was asked")
+        for note in run.report().notes
+    )
+
+
+SERVED = [
+    # asked, the names of four answers, which of them are right
+    ("gpt-4o", ["gpt-4o-2024-05-13"] * 4, [1, 1, 0, 0]),
+    ("gpt-4o", ["gpt-4o-2024-08-06"] * 4, [1, 1, 1, 0]),
+    ("gpt-4o", ["gpt-4o", "gpt-4o", "gpt-4o", "haiku"], [1, 1, 0, 1]),
+    ("deploy-7", ["gpt-4o"] * 4, [1, 0, 0, 0]),
+]
+
+
+def test_compare_does_not_mix_models_and_says_what_moved(tmp_path: Path) -> None:
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        runs = [
+            lab.ingest(
+                [{"case_id": f"c{n}", "model": model, "served_model": name, "target": [],
+                  "output": "Hi" if right else '<tool_call>{"name": "f", "arguments": {}}</tool_call>',
+                  "prompt_protocol": "hermes", "tools": [tool_named("f")]}
+                 for n, (name, right) in enumerate(zip(names, rights, strict=True))]
+            )
+            for model, names, rights in SERVED
+        ]  # fmt: skip
+        may, august, mixed, deployed = runs
+        moved = lab.diff(may, august)
+        assert moved.frame["difference"].tolist() == [0.25]
+        assert any(
+            f"gpt-4o-2024-05-13 in {may.run_id}, gpt-4o-2024-08-06 in {august.run_id}" in note
+            for note in moved.notes
+        )
+        # Without the one answer of another model there are three cases, alike in both.
+        unmixed = lab.diff(may, mixed)
+        assert unmixed.frame[["n_cases", "difference"]].values.tolist() == [[3, 0]]
+        assert any("1 answer under" in n and "(haiku)" in n for n in unmixed.notes)
+        # A name of its own that an endpoint gives all its answers is an alias.
+        assert lab.diff(deployed, deployed).frame["n_cases"].tolist() == [4]
 
 
 # -- reasoning and tokens

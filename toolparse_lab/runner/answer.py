@@ -32,6 +32,10 @@ _OF_TOKENS = frozenset(
 )  # fmt: skip
 
 
+_IDS = ("id", "model", "provider", "system_fingerprint", "service_tier")
+"""What an answer says of itself and of who gave it; a router names the provider."""
+
+
 class TooLarge(Exception):
     """More came than `Model.max_answer` allows. What came before is in the answer."""
 
@@ -102,6 +106,10 @@ class Answer:
 
         original = self._own_object() or {}
         chat = as_chat(original) or {}
+        if original:
+            # What litellm fills in is the model that was asked.
+            self.ids.pop("model", None)
+            self._identify({**original, **chat, "usage": None})
         # None where the text has none: litellm's own reading is used then.
         own: Any = next(iter(chat.get("choices") or ()), None)
         if not isinstance(own, dict) or not isinstance(own.get("message"), dict):
@@ -139,6 +147,7 @@ class Answer:
         response = self._own_object()
         if self.got_any or response is None or response.get("error"):
             return False
+        self.ids.clear()
         chat = as_chat(response)
         if chat is None:
             return False
@@ -203,6 +212,8 @@ class Answer:
         finally:
             if not is_whole and not is_direct(stream):
                 self.end_stream(wrapper)
+                self.ids.pop("model", None)
+                self._identify({"model": self.body_end.model})
             await close_stream(wrapper)
         self.check_room()
         self.cut = self.finish_reason is None
@@ -249,7 +260,7 @@ class Answer:
     def _identify(self, response: Any) -> None:
         # The first id counts, the last usage. Empty values and values of another type do not:
         # litellm fills in some of its own.
-        for name in ("id", "model", "system_fingerprint", "service_tier"):
+        for name in _IDS:
             value = _get(response, name)
             if isinstance(value, str) and value:
                 self.ids.setdefault(name, value)

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from ..core.types.call_pieces import joined
 from .answer import Answer, NotAStream, TooLarge, close_stream, plain
-from .exchange.details import token_details
+from .exchange.details import is_same_model, token_details, told_by_headers
 from .exchange.redaction import redact, redact_named, redact_strings
-from .exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
+from .exchange.types import RAW_COMPLETION, Completion, EndpointKind, Model, Request
 from .failures import (
     LONGEST_MESSAGE,
     ReportedError,
@@ -325,10 +325,17 @@ def _response_record(
     request: Request, answer: Answer, e: BaseException | None
 ) -> dict[str, Any] | None:
     # All of it is redacted. None if there is nothing to say.
-    record: dict[str, Any] = dict(answer.ids)
+    end = answer.body_end
+    record: dict[str, Any] = {**told_by_headers(end.headers), **answer.ids}
+    address = end.address
+    if address is not None:
+        record["endpoint"] = address.path
+        if "provider" not in record and _is_elsewhere(request, answer):
+            record["provider"] = f"{address.scheme}://{address.netloc.decode('ascii')}"
     if answer.usage:
         record["usage"] = answer.usage
-    body = _sent_body(request, answer.body)
+    # The bytes that passed say more than what litellm logs before it translates them.
+    body = _sent_body(request, end.sent or answer.body)
     if body is not None:
         record["sent"] = body
     switches = watched_globals()
@@ -357,6 +364,48 @@ def _response_record(
     if answer.calls.shares_an_index:
         record["shares_an_index"] = True
     return redact_strings(record, request.secrets) or None
+
+
+def _fallbacks(request: Request) -> dict[str, Mapping[str, Any]]:
+    # The models that may answer in the place of the one that is asked, with what is known of each:
+    # litellm's own, and those that OpenRouter is sent.
+    params = request.sent_params
+    extra = {**(params.get("extra_body") or {}), **(request.model.extra_body or {})}
+    prefix = request.model.name.partition("/")[0]
+    found: dict[str, Mapping[str, Any]] = {}
+    for fallback in params.get("fallbacks") or ():
+        known = fallback if isinstance(fallback, Mapping) else {"model": fallback}
+        found[str(known.get("model") or request.model.name)] = known
+    for name in (*(params.get("models") or ()), *(extra.get("models") or ())):
+        found[f"{prefix}/{name}"] = {}
+    return found
+
+
+def _is_elsewhere(request: Request, answer: Answer) -> bool:
+    # A fallback of litellm's may be the same model at another address.
+    if not request.sent_params.get("fallbacks"):
+        return False
+    served, base = answer.ids.get("model"), request.model.endpoint
+    if base:
+        return not str(answer.body_end.address).startswith(base)
+    return served is not None and not is_same_model(request.model.name, served)
+
+
+def _answered_by(request: Request, served: str | None) -> Model:
+    # The model that an answer is priced as.
+    asked = request.model
+    if served is None or is_same_model(asked.name, served):
+        return asked
+    for name, known in _fallbacks(request).items():
+        if is_same_model(name, served):
+            sent, received = (known.get(f"{way}_cost_per_token") for way in ("input", "output"))
+            price = None if sent is None or received is None else (sent * 1e6, received * 1e6)
+            return Model(name, price=price)
+    # Its name is an alias of the endpoint's, whose price is the user's to say, or a list's.
+    named = Model(f"{asked.name.partition('/')[0]}/{served}")
+    if asked.price is None and token_cost(named, 0, 0) is not None:
+        return named
+    return asked
 
 
 def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
@@ -401,7 +450,7 @@ def completion_of(
     if request.model.name.startswith(RAW_COMPLETION):
         endpoint_kind = "raw_completion"
     cost = token_cost(
-        request.model,
+        _answered_by(request, answer.ids.get("model")),
         prompt_tokens,
         completion_tokens,
         cached=details["cached_tokens"],

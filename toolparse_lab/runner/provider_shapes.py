@@ -182,7 +182,8 @@ def _of_gemini(response: _Event) -> dict[str, Any]:
             "completion_tokens_details": {"reasoning_tokens": thoughts},
         }
     finish = {"STOP": "stop", "MAX_TOKENS": "length"}.get(str(finish), finish)
-    return _chat(message, finish, counts, id=response.get("responseId"))
+    model = response.get("modelVersion")
+    return _chat(message, finish, counts, id=response.get("responseId"), model=model)
 
 
 # -- lines

@@ -32,13 +32,15 @@ class BodyEnd:
 
     finish_part: whether the provider has said why it ends, None where that is not watched. began:
     some of a stream has come. error: what the server wrote into the stream as one, where it is
-    watched. response: that of httpx, which came last.
+    watched. model: the one that a stream names, where litellm hands on the one that was asked.
+    response: that of httpx, which came last.
     """
 
     reached: bool = False
     finish_part: bool | None = None
     began: bool = False
     error: Any = None
+    model: str | None = None
     response: Any = None
 
     @property
@@ -51,6 +53,25 @@ class BodyEnd:
         """The content type in lower case, "" where there is none."""
         headers = getattr(self.response, "headers", None) or {}
         return str(headers.get("content-type", "")).lower()
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """The headers of the response."""
+        headers = getattr(self.response, "headers", None)
+        return [] if headers is None else list(headers.items())
+
+    @property
+    def address(self) -> Any:
+        """The address that was asked, as httpx has it; None before a response came."""
+        return getattr(_request_of(self.response), "url", None)
+
+    @property
+    def sent(self) -> bytes | None:
+        """The body that was sent, where it is JSON."""
+        request = _request_of(self.response)
+        is_json = "json" in str(getattr(request, "headers", {}).get("content-type", ""))
+        content = getattr(request, "_content", None)
+        return content if is_json and isinstance(content, bytes) else None
 
     def text(self) -> str | None:
         """The body of a whole response, None for a stream."""
@@ -66,6 +87,10 @@ class BodyEnd:
             yield
         finally:
             _watching.reset(token)
+
+
+def _request_of(response: Any) -> Any:
+    return getattr(response, "_request", None)
 
 
 _watching: ContextVar[BodyEnd | None] = ContextVar("toolparse_body_end", default=None)
@@ -104,6 +129,7 @@ def _wrap_send() -> None:
         # What is not streamed may be another request of the same call: a login, a log.
         if stream and end is not None:
             end.reached = end.began = False
+            end.model = None
             response.stream = Watched(response.stream, end)
         return response
 
@@ -216,7 +242,7 @@ def keep_finish_parts(model: str, provider: str) -> None:
     Gemini: whether a chunk has a finish reason (litellm reads "stop" from every chunk, and a stream
     that was cut looks finished), and a comment is no broken JSON. Anthropic: the error in a stream,
     of which litellm keeps the message alone. Responses: refusals are text, and reasoning content is
-    reasoning.
+    reasoning. All three: the model that answers.
     """
     if "claude" in model and provider.startswith(("anthropic", "vertex_ai")):
         module = importlib.import_module("litellm.llms.anthropic.chat.handler")
@@ -259,7 +285,16 @@ def _note_error(chunk: Any) -> Any:
     end = _watching.get()
     if end is not None and isinstance(chunk, dict) and chunk.get("type") == "error":
         end.error = chunk.get("error")
+    _note_model(chunk, "message", "model")
     return chunk
+
+
+def _note_model(chunk: Any, member: str, name: str) -> None:
+    end = _watching.get()
+    holder = chunk.get(member) if member and isinstance(chunk, dict) else chunk
+    model = holder.get(name) if isinstance(holder, dict) else None
+    if end is not None and isinstance(model, str):
+        end.model = model
 
 
 def _note_finish_part(chunk: Any) -> Any:
@@ -269,6 +304,7 @@ def _note_finish_part(chunk: Any) -> Any:
         blocked = (chunk.get("promptFeedback") or {}).get("blockReason")
         finished = any(candidate.get("finishReason") for candidate in candidates)
         end.finish_part = end.finish_part or finished or bool(blocked)
+    _note_model(chunk, "", "modelVersion")
     return chunk
 
 
@@ -279,6 +315,7 @@ def _without_comment(chunk: Any) -> Any:
 def _read_responses(chunk: Any) -> Any:
     if not isinstance(chunk, dict):
         return chunk
+    _note_model(chunk, "response", "model")
     # An enum of litellm's, or a text.
     kind = getattr(chunk.get("type"), "value", chunk.get("type"))
     return {**chunk, "type": _READ_AS[kind]} if kind in _READ_AS else chunk

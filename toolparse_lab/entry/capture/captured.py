@@ -149,6 +149,7 @@ class Captured:
             string that someone kept. 'logprobs', 'token_ids' or 'raw_messages' for the source of
             `token_text`.
         shares_an_index: True if several calls of a stream had the same index.
+        provider: who answered behind a router, where the body says so.
         tokens: the tokens of `raw`, with their ids and log probabilities as far as they were given.
 
     >>> import toolparse_lab as tp
@@ -178,6 +179,7 @@ class Captured:
     prompt: str = field(default="", repr=False)
     shares_an_index: bool = field(default=False, repr=False, compare=False)
     tokens: Tokens | None = field(default=None, repr=False, compare=False)
+    provider: str | None = field(default=None, repr=False)
 
     @property
     def native(self) -> bool:
@@ -393,6 +395,7 @@ def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:
         model=assembly.ids.get("model"),
         id=assembly.ids.get("id"),
         system_fingerprint=assembly.ids.get("system_fingerprint"),
+        provider=assembly.ids.get("provider"),
         chunks=tuple(assembly.chunks),
         stream=stream,
         error=assembly.error,

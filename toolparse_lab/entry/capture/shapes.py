@@ -46,7 +46,7 @@ def eats(raw: str, content: str) -> bool:
     return not only_marks
 
 
-_IDS = ("id", "model", "system_fingerprint")
+_IDS = ("id", "model", "provider", "system_fingerprint")
 _DEEPEST = 200  # levels; Python's own limit on recursion is 1,000 calls
 
 

@@ -112,8 +112,12 @@ trials keys
       each judged at its own place.
   status category ok or error, of the completion.
   model_name category The model string that was sent, where the record has it.
-  sampling_json category The sampling parameters that were really sent: temperature, seed,
-      max_tokens …; one that is not there was left to the provider.
+  served_model category The model that answered, in the answer's own word; missing where it does not
+      say.
+  served_by category Who answered, where a router or a fallback says so.
+  endpoint category The path that was asked, such as /v1/chat/completions.
+  sampling_json category What went out beside the question: temperature, seed, max_tokens, effort,
+      thinking, extra_body …; one that is not there was left to the provider.
   error category The class of a provider's failure.
   error_message string Its message, redacted.
   error_param category The parameter that the endpoint refused.
@@ -137,6 +141,7 @@ trials keys
   fidelity category wire, sdk, replayed or synthetic; logprobs, token_ids or raw_messages where
       raw was taken from there.
   system_fingerprint string The server's own version mark.
+  provider_json string What came with the answer: request id, rate limits, service tier.
   server_json string The server's own calls, where the response held what the model wrote beside
       them.
   blame string Which layer broke the answer, in a sentence; missing where there is nothing to say.

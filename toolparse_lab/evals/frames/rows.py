@@ -16,7 +16,7 @@ from ...core.toolspec import ToolSpec
 from ...core.types import Blame, ParseResult, Problem, Span, Step, ToolCall
 from ...core.types.tokens import Token, leaves_of, total_logprob
 from ...core.values import pointer_get, read_strict, write_canonical
-from ...runner.exchange.details import sampling_of, token_details
+from ...runner.exchange.details import provider_words, sampling_of, token_details
 from ...runner.exchange.types import Completion
 from ..parsers.outside import version_of
 from ..scoring.rescues import changes_in
@@ -184,6 +184,8 @@ def completion_row(c: Completion) -> dict[str, Any]:
     server = (c.response or {}).get("server")
     has_calls = isinstance(server, Mapping) and "calls" in server
     sampling = sampling_of(c.request, c.response)
+    response = c.response or {}
+    words = provider_words(response)
     # Older records have the model string as the model itself.
     model = c.request.get("model")
     name = model.get("name") if isinstance(model, Mapping) else model
@@ -194,8 +196,12 @@ def completion_row(c: Completion) -> dict[str, Any]:
             "ttft queue_wait attempt stream cut endpoint_kind fidelity system_fingerprint",
         ),
         "model_name": name if isinstance(name, str) else None,
+        "served_model": _word(response.get("model")),
+        "served_by": _word(response.get("provider")),
+        "endpoint": _word(response.get("endpoint")),
+        "provider_json": _json(words) if words else None,
         "server_json": _json(server) if has_calls else None,
-        "arguments_text": (c.response or {}).get("arguments_text"),
+        "arguments_text": response.get("arguments_text"),
         "error": c.error_kind,
         "sampling_json": None if sampling is None else _json(sampling),
         "error_param": c.refused_param,
@@ -207,6 +213,10 @@ def completion_row(c: Completion) -> dict[str, Any]:
         "completion_key": c.key,
         "created": c.created or None,
     }
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def doubts_of(calls: Iterable[ToolCall]) -> dict[str, Any]:

@@ -132,6 +132,7 @@ def facts_of(captured: Captured, *, unlifted: bool) -> dict[str, Any]:
     return {
         "id": captured.id,
         "model": captured.model,
+        "provider": captured.provider,
         "usage": dict(captured.usage) if captured.usage is not None else None,
         "server": None if server is None else server.to_dict(),
         "tokens": None if captured.tokens is None else captured.tokens.to_dict(),

@@ -81,6 +81,9 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
         "The repetition, from 0; counted in order where it is left out.", "repetition", "epoch",
     ),
     "model": ("The model.", "model_name", "model_id", "engine"),
+    "served_model": ("The model that answered, where another one was asked.", "response_model"),
+    "served_by": ("Who answered behind a router.",),
+    "endpoint": ("The path or the address that was asked.",),
     "prompt_protocol": (
         "The format the model was told to write; `auto` where nobody knows.", "protocol",
     ),

@@ -19,6 +19,7 @@ from ...entry.capture.shapes import Assembly, take_chunk
 from ...evals.cases.case import Case, is_storable
 from ...evals.cases.collection import pack_cases, unpack_cases
 from ...evals.cases.row_files import RowSource
+from ...runner.exchange.details import told_by_headers
 from ...runner.exchange.redaction import redact, redact_named
 from ...runner.exchange.types import Chunk, Completion, Passed
 from ...runner.failures import LONGEST_MESSAGE, kind_of_status, reported_kind
@@ -295,8 +296,11 @@ def _completion(
     facts: Mapping[str, Any],
 ) -> Completion:
     kind, why = _failure(passed, captured, message)
+    told = told_by_headers(passed.facts.get("response_headers") or ())
     response: dict[str, Any] = {
-        **facts,
+        **told,
+        **{name: value for name, value in facts.items() if value is not None},
+        "endpoint": passed.path,
         "usage": facts["usage"] or None,
         "status_code": passed.status,
         "asked": passed.facts.get("asked"),

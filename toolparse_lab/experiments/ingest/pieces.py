@@ -271,6 +271,7 @@ def _digest(passed: Passed) -> str:
 def _response(observed: Observed) -> dict[str, Any]:
     facts = {
         **facts_of(observed.captured, unlifted=observed.unlifted),
+        **observed.served,
         "arguments_text": "lost" if observed.arguments_lost else None,
     }
     return {name: value for name, value in facts.items() if value is not None}

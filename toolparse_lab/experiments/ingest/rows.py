@@ -47,6 +47,7 @@ _CASE = ("input", "messages", "tools", "target", "metadata")
 _NUMBERS: Mapping[str, type] = {
     "prompt_tokens": int, "completion_tokens": int, "cost": float, "latency": float, "ttft": float,
 }  # fmt: skip
+_SERVED = {"model": "served_model", "provider": "served_by", "endpoint": "endpoint"}
 # Every member of a case came from the column of its own name.
 _SAME = {name: name for name in NAMES}
 _REMEMBERED = 1000  # sets of tools
@@ -60,7 +61,8 @@ class Observed:
     case has only the row's own facts (`id` always). `columns` are the names of its members that
     it says. told: its own word for its protocol. unlifted: tools were offered, and a call stands in
     the text instead of the server's own calls. arguments_lost: the arguments of the calls are not
-    the text that the model wrote. whole: a digest of the whole row, but for what asks its question.
+    the text that the model wrote. served: who answered and where, as its columns say. whole: a
+    digest of the row, but for what asks its question.
     """
 
     line: int | None
@@ -81,6 +83,7 @@ class Observed:
     arguments_lost: bool
     unlifted: bool
     whole: str
+    served: Mapping[str, str]
 
 
 class RowReader:
@@ -233,6 +236,9 @@ class RowReader:
             request=request,
             arguments_lost=bool(captured.tool_calls) and cells.get("arguments_text") == "lost",
             unlifted=unlifted,
+            served={
+                name: str(cells[column]) for name, column in _SERVED.items() if column in cells
+            },
             whole=_whole(place, cells, captured, [numbers, created, case.metadata]),
         )
 

@@ -6,7 +6,8 @@ less strictly; and in which sampling parameters groups of them differ.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -17,7 +18,8 @@ from ....core.errors import BadOptions
 from ....core.rules import CODES, RULES
 from ....core.types import BLAME_CODES, LAYERS
 from ....core.values import write_canonical
-from ....runner.exchange.details import SAMPLING
+from ....core.values.printable import counted
+from ....runner.exchange.details import SAMPLING, is_same_model
 from ...cases.matchers import STRICTNESS
 from ...scoring.outcomes import OUTCOMES
 from ...scoring.rescues import is_recovery
@@ -401,6 +403,93 @@ def sensitivity_frame(
     return pd.DataFrame(rows, columns=[*by, *SENSITIVITY_COLUMNS])
 
 
+def asked_models(part: pd.DataFrame) -> pd.Series[Any]:
+    """Return the model string that each row was asked of, else its model's name."""
+    models = part["model"].astype("string")
+    if "model_name" not in part:
+        return models
+    return part["model_name"].astype("string").fillna(models)
+
+
+def strangers(part: pd.DataFrame) -> pd.Series[Any]:
+    """Return which rows were answered by another model than the one that was asked."""
+    if "served_model" not in part:
+        return pd.Series(False, index=part.index)
+    pairs = pd.DataFrame(
+        {"asked": asked_models(part), "served": part["served_model"].astype("string")}
+    ).fillna("")
+    known = {
+        (asked, served): bool(served) and not is_same_model(asked, served)
+        for asked, served in pairs.drop_duplicates().itertuples(index=False, name=None)
+    }
+    flags = [known[pair] for pair in pairs.itertuples(index=False, name=None)]
+    return pd.Series(flags, index=part.index, dtype=bool)
+
+
+def _served_counts(part: pd.DataFrame) -> dict[str, dict[str, int]]:
+    # Model -> the names under which it answered -> answers.
+    if "served_model" not in part:
+        return {}
+    rows = part[["model", "served_model"]].dropna().astype(str)
+    found = Counter(rows.itertuples(index=False, name=None))
+    counts: dict[str, dict[str, int]] = {}
+    for (model, served), n in found.most_common():
+        counts.setdefault(model, {})[served] = n
+    return counts
+
+
+def served_notes(part: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence for each model in whose place another one answered, or whose alias stood for
+    several versions.
+    """
+    other = strangers(part)
+    for model, served in _served_counts(part).items():
+        of_model = part["model"].astype("string") == model
+        n, total = int((other & of_model).sum()), sum(served.values())
+        names = ", ".join(f"{name} {count}" for name, count in served.items())
+        if n:
+            yield (
+                f"{n} of {counted(total, 'answer')} of {model} name another model than the one "
+                f"that was asked ({names}): its figures are theirs too."
+            )
+        elif len(served) > 1:
+            yield f"{model} was answered by several versions ({names}): its alias moved."
+
+
+def endpoint_notes(part: pd.DataFrame, names: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """Yield a sentence for each model that was asked at several paths. names: groups of rows."""
+    if "endpoint" not in part:
+        return
+    for model in part["model"].dropna().astype(str).unique():
+        paths: dict[str, list[str]] = {}
+        for name, rows in names.items():
+            own = rows.loc[rows["model"].astype("string") == model, "endpoint"]
+            for path in own.dropna().astype(str).unique():
+                paths.setdefault(path, []).append(name)
+        if len(paths) > 1:
+            places = ", ".join(f"{path} for {_listed(cells)}" for path, cells in paths.items())
+            yield f"{model} was not asked at one endpoint: {places}."
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) > _NAMED:
+        names = [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+
+def moved_notes(sides: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """Yield a sentence for each model that answered under other names in one of these groups than
+    in another.
+    """
+    served = {name: _served_counts(part) for name, part in sides.items()}
+    models = dict.fromkeys(model for of_side in served.values() for model in of_side)
+    for model in models:
+        names = {side: of_side[model] for side, of_side in served.items() if model in of_side}
+        if len(names) > 1 and len({frozenset(found) for found in names.values()}) > 1:
+            places = ", ".join(f"{' and '.join(found)} in {side}" for side, found in names.items())
+            yield f"{model} is not the same model in both: {places}. Its alias moved."
+
+
 def sampling_differences(groups: Mapping[str, pd.DataFrame], *, within: bool = False) -> str:
     """Return the sampling parameters, as they were really sent, in which these groups of trials
     differ, '' if there is none.
@@ -410,17 +499,15 @@ def sampling_differences(groups: Mapping[str, pd.DataFrame], *, within: bool = F
     """
     values = {name: found for name, part in groups.items() if (found := _sampling(part))}
     clauses = []
-    for param in SAMPLING:
+    names = {param for found in values.values() for param in found} - {""}
+    for param in sorted(names, key=lambda name: (name not in SAMPLING, name)):
         by_value: dict[str, list[str]] = {}
         for name, found in values.items():
             by_value.setdefault(found.get(param, _NOT_SENT), []).append(name)
         if len(by_value) > 1 or (within and any(" and " in value for value in by_value)):
             places = []
-            for value, names in by_value.items():
-                if len(names) > _NAMED:
-                    names = [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
-                listed = " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
-                places.append(f"{value} in {listed}")
+            for value, groups_of_it in by_value.items():
+                places.append(f"{value} in {_listed(groups_of_it)}")
             clauses.append(f"{param} is {', '.join(places)}")
     return "; ".join(clauses)
 

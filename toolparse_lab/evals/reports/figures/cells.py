@@ -31,8 +31,8 @@ READ = (
     *REQUIRED, "run_id", "arm", "parse_protocol", "parse_version", "category", "input",
     "tools_json", "tool_choice", "score_answer", "score_corrected", "matching", "n_turns", "stop",
     "n_ran", "n_failed", "n_rejected", "verdict", "rescues_json", "conversation_tokens",
-    "conversation_cost", "sampling_json", "model_name", "override", "error", "blame_layer",
-    "blame_code",
+    "conversation_cost", "sampling_json", "endpoint", "served_model", "model_name", "override",
+    "error", "blame_layer", "blame_code",
 )  # fmt: skip
 """The columns of a trials frame that a report reads. It has the others of single trials by
 `Report.rows`."""

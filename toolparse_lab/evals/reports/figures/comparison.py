@@ -26,7 +26,7 @@ from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
 from ....core.values.printable import counted
 from . import stats
-from .breakdowns import sampling_differences
+from .breakdowns import endpoint_notes, moved_notes, sampling_differences, strangers
 from .cells import (
     UNRECORDED,
     check_by,
@@ -57,7 +57,7 @@ _READERS = {"reader": "parse_protocol", "version": "parse_version"}
 # The columns that a comparison counts.
 _COUNTED = (
     "case_id", "trial", "score_success", "outcome", "trial_id", "target", "missing_reason",
-    "sampling_json", *_READERS.values(),
+    "sampling_json", "endpoint", "served_model", "model_name", "model", *_READERS.values(),
 )  # fmt: skip
 COMPARISON_MEANINGS: Mapping[str, str] = {
     "n_cases": "Cases scored in both arms, on which the other figures of the row are based.",
@@ -314,6 +314,8 @@ def compare_arms(
     part = part[part[on].astype("string").isin([a, b])]
     clusters = clusters_of(part, cluster)
     source_notes = [*filter(None, [same_question_note(same_questions(part), cluster)])]
+    part, mixed = _unmixed(part, on)
+    source_notes += mixed
     edited = _edited(part[part["score_success"].notna()], on, a, b)
     # Only what is counted: a frame has whole answers too.
     part = part[[c for c in dict.fromkeys([*strata, on, *_COUNTED]) if c in part]]
@@ -352,6 +354,9 @@ def compare_arms(
         source_notes.append(f"Several arms are counted together under {names}, case by case.")
     if differences := sampling_differences(dict(sides)):
         source_notes.append(f"The two were not sampled alike: {differences}.")
+    if "model" in part:
+        source_notes += endpoint_notes(part, dict(sides))
+        source_notes += moved_notes(dict(sides))
 
     def flip_rows(arm: str, ids: Collection[str]) -> pd.DataFrame:
         named = view.rows(ids)
@@ -374,6 +379,23 @@ def compare_arms(
         cluster=cluster,
         pairs=pairs,
     )
+
+
+def _unmixed(part: pd.DataFrame, on: str) -> tuple[pd.DataFrame, list[str]]:
+    # Without the answers of a fallback or a router's choice where the model that was asked has
+    # answered too. A name of its own that all answers of an endpoint have is its alias.
+    other = strangers(part)
+    if not other.any():
+        return part, []
+    arms = part[on].astype(str) + "\0" + part["model"].astype(str)
+    own_too = arms[~other & part["served_model"].notna()].unique()
+    out = other & arms.isin(own_too)
+    notes = []
+    for arm, rows in part[out].groupby(part.loc[out, on].astype(str), sort=False):
+        names = ", ".join(rows["served_model"].astype(str).unique())
+        n = counted(len(rows), "answer")
+        notes.append(f"{n} under {arm} came from another model ({names}): in no figure here.")
+    return part[~out], notes
 
 
 def _missing(side: pd.DataFrame) -> list[str]:

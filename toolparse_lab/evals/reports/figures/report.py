@@ -20,6 +20,7 @@ from . import stats
 from .breakdowns import (
     codes_frame,
     conversations_frame,
+    endpoint_notes,
     failures_frame,
     flip_grid_frame,
     layers_frame,
@@ -27,6 +28,7 @@ from .breakdowns import (
     rescues_frame,
     sampling_differences,
     sensitivity_frame,
+    served_notes,
     verdicts_frame,
     waterfall_frame,
 )
@@ -515,10 +517,13 @@ def _warnings(report: Report) -> Iterator[str]:
             f"Cells pool several values of {', '.join(pooled)}: the same answer may be counted "
             "more than once."
         )
-    sampled = part[[c for c in dict.fromkeys((*report.by, "sampling_json", "trial")) if c in part]]
+    told = (*report.by, "model", "endpoint", "sampling_json", "trial")
+    sampled = part[[c for c in dict.fromkeys(told) if c in part]]
     trials = {report.name_of(values): rows for values, rows in groups(sampled, report.by)}
     if differences := sampling_differences(trials, within=True):
         yield f"Not all of these trials were sampled alike: {differences}."
+    yield from endpoint_notes(sampled, trials)
+    yield from served_notes(part)
     if note := best_of_many(report):
         yield note
     # Without a column to go by, these are the report's clusters.
