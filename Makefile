@@ -213,6 +213,7 @@ nightly: $(VENV)/.dev-ready $(PROXY)/.ready $(NOTEBOOKS)/.ready lowest
 	@$(BIN)/python tests/mutants.py
 	@$(BIN)/python tests/mutants.py --exhaustive
 	@$(BIN)/python -m tests.shared_run 30
+	@$(BIN)/python benchmarks/bad_upstream.py
 	@$(BIN)/python tests/fuzz.py --minutes 10
 
 docs: $(VENV)/.dev-ready

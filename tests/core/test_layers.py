@@ -50,6 +50,7 @@ THIRD_PARTY = {
     "IPython": ("notebook",),
     "altair": ("evals/reports/pages",),
     "aiohttp": ("extensions/serve",),
+    "httpx2": ("runner",),
     "anywidget": ("notebook",),
     "backports": ("experiments/ingest",),
     "distributed": ("evals/engines.py",),

@@ -14,7 +14,15 @@ from ..core.types.tokens import TokenPieces
 from ..core.values import write_canonical
 from .exchange.types import Chunk
 from .provider_shapes import as_chat, finish_reason_of, is_of_ollama, json_object, ollama_usage
-from .streams import BodyEnd, chunks_of, close_body, close_quietly, is_direct, unstreamed_text
+from .streams import (
+    BodyEnd,
+    TooLarge,
+    chunks_of,
+    close_body,
+    close_quietly,
+    is_direct,
+    unstreamed_text,
+)
 
 # How an answer is read. `raw` must be what the model wrote, and litellm rewrites answers on the
 # way: it splits off reasoning, makes up finish reasons, and rebuilds tool calls. So everything is
@@ -34,10 +42,6 @@ _OF_TOKENS = frozenset(
 
 _IDS = ("id", "model", "provider", "system_fingerprint", "service_tier")
 """What an answer says of itself and of who gave it; a router names the provider."""
-
-
-class TooLarge(Exception):
-    """More came than `Model.max_answer` allows. What came before is in the answer."""
 
 
 class NotAStream(Exception):
@@ -76,6 +80,9 @@ class Answer:
     room: float = math.inf
     # Of a stream: whether its bytes came to an end, in order or not.
     body_end: BodyEnd = field(default_factory=BodyEnd)
+
+    def __post_init__(self) -> None:
+        self.body_end.room = self.room
 
     def log(self, details: Mapping[str, Any]) -> None:
         """Take over the body as sent, and the response as it was before litellm read it.
@@ -340,7 +347,7 @@ class Answer:
     def check_room(self) -> None:
         """Raise TooLarge if more came than the answer has room for."""
         if self.room < 0:
-            raise TooLarge
+            raise TooLarge(f"the answer has more than {self.body_end.room:,} bytes")
 
     def _cut_piece(self, call: Any, at: float | None) -> dict[str, Any]:
         name, arguments = name_and_arguments(call)

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from ..core.types.call_pieces import joined
-from .answer import Answer, NotAStream, TooLarge, close_stream, plain
+from .answer import Answer, NotAStream, close_stream, plain
 from .exchange.details import is_same_model, token_details, told_by_headers
 from .exchange.redaction import redact, redact_named, redact_strings
 from .exchange.types import RAW_COMPLETION, Completion, EndpointKind, Model, Request
@@ -44,7 +44,7 @@ from .routes import (
     refused_param,
     token_cost,
 )
-from .streams import keep_finish_parts
+from .streams import TooLarge, keep_finish_parts
 
 # A filter is for one logger and not for those below it, so each has its name here. They are
 # those of litellm, of the clients that it asks by, and of what these sign requests with.
@@ -188,6 +188,8 @@ async def complete(request: Request) -> Completion:
         failure = e
         if not request.stream and not isinstance(e, TooLarge) and answer.recover():
             failure = TooLarge() if answer.room < 0 else None
+    # Clients hide why a response was read no further.
+    failure = answer.body_end.refusal or failure
     answer.latency = round(time.perf_counter() - answer.started, 6)
     hold_logging_worker()
     return completion_of(request, answer, created, failure)

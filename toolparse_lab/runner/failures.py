@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from .exchange.redaction import redact
@@ -209,6 +211,20 @@ def failure_in(body: Any) -> tuple[ErrorKind, str] | None:
     return "server_error" if kind == "other" else kind, said[:LONGEST_MESSAGE]
 
 
+def said_in(text: str | None) -> str | None:
+    """Return a server's own words in a body that is no answer, None if it has none."""
+    body: Any = text
+    with suppress(ValueError, RecursionError):
+        body = json.loads(text or "")
+    if isinstance(body, str):
+        place = _PAGE_TITLE.search(body[:4_000]) if _PAGE.match(body) else None
+        return (place[1] if place else body).strip()[:LONGEST_MESSAGE] or None
+    failure = failure_in(body)
+    if failure is None and isinstance(body, Mapping) and isinstance(body.get("message"), str):
+        return str(body["message"])[:LONGEST_MESSAGE]
+    return None if failure is None else failure[1]
+
+
 def kind_of_status(status: int | None) -> ErrorKind | None:
     """Return the kind that an HTTP status alone tells, None where it does not."""
     return None if status is None else _BY_STATUS.get(status)
@@ -354,8 +370,8 @@ def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
         text = text if cause is None else f"{text.removesuffix('.')}: {cause}"
     text = re.sub(r" ssl:(?:<[^>]*>|default|None|False)", "", text)
     package = PACKAGES.get(_missing_module(e) or "")
-    for noise in ("This looks like a bug in LiteLLM", "\nTraceback (most recent"):
-        text = text.split(noise, 1)[0]
+    for noise in ("This looks like a bug in LiteLLM", "Traceback (most recent call"):
+        text = text.split(noise, 1)[0].strip() or type(e).__name__
     if package and "pip install" not in text:
         text = f"{text}: pip install {package}"
     # Redacted before it is cut, since the beginning of a key is no longer recognised as one.

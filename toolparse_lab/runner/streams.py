@@ -4,11 +4,14 @@ litellm asks by.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import importlib
 import inspect
+import math
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,21 +27,37 @@ from .provider_shapes import chunks_of_lines, lines_of
 # around it. So `AsyncClient.send` is wrapped once in the process. It does nothing more than before
 # unless the current context is one that records; then the body of a streamed response notes its
 # end.
+#
+# The same place keeps three promises for every answer that is read. A body, a line and an event
+# have a greatest size, so that no server fills the memory. What comes fast lets other tasks of the
+# loop have their turn. A redirect to another host is not followed: it would get question and key.
+
+
+class TooLarge(Exception):
+    """More came than `Model.max_answer` allows."""
+
+
+class Redirected(Exception):
+    """A server sends a request on to another host, which does not get it."""
 
 
 @dataclass(slots=True)
 class BodyEnd:
-    """reached: nothing more comes, because the body is complete or because the connection broke.
+    """room: bytes that the text of an answer may have. refusal: why no more of the response was
+    read. reached: nothing more comes, because the body is complete or because the connection broke.
 
     finish_part: whether the provider has said why it ends, None where that is not watched. began:
-    some of a stream has come. error: what the server wrote into the stream as one, where it is
-    watched. model: the one that a stream names, where litellm hands on the one that was asked.
-    response: that of httpx, which came last.
+    some of a stream has come. first: how a body began that came in the place of a stream. error:
+    what the server wrote into the stream as one, where it is watched. model: the one that a stream
+    names, where litellm hands on the one that was asked. response: that of httpx, which came last.
     """
 
+    room: float = math.inf
+    refusal: TooLarge | Redirected | None = None
     reached: bool = False
     finish_part: bool | None = None
     began: bool = False
+    first: bytes = b""
     error: Any = None
     model: str | None = None
     response: Any = None
@@ -74,8 +93,10 @@ class BodyEnd:
         return content if is_json and isinstance(content, bytes) else None
 
     def text(self) -> str | None:
-        """The body of a whole response, None for a stream."""
-        content = getattr(self.response, "_content", None)
+        """The body of a whole response, the beginning of one that came in the place of a stream,
+        and None for a stream.
+        """
+        content = getattr(self.response, "_content", None) or self.first or None
         return content.decode("utf-8", "replace") if isinstance(content, bytes) else None
 
     @contextlib.contextmanager
@@ -96,44 +117,153 @@ def _request_of(response: Any) -> Any:
 _watching: ContextVar[BodyEnd | None] = ContextVar("toolparse_body_end", default=None)
 
 
+_AROUND = 2**20  # bytes of a response around the text: its ids, its counted tokens
+_TIMES = 8  # a stream repeats its members with each chunk
+# An event of more lines and bytes is refused: joining its lines costs their square.
+_MOST_LINES, _LONG_EVENT = 64, 2**18
+_NO_STREAMS = ("application/json", "text/html", "text/plain")
+_SLICE = 4096  # bytes that are handed on at once
+_TURN = 0.002  # seconds
+_MOST_REDIRECTS = 5
+
+
+class _Sizes:
+    """Counts what a response gives. `take` raises TooLarge for more than there is room for."""
+
+    def __init__(self, end: BodyEnd, stream: bool) -> None:
+        self._end = end
+        self._most = _AROUND + end.room
+        self._left = _AROUND + end.room * (_TIMES if stream else 1)
+        self._line = self._event = self._lines = 0
+        self._last = b""
+
+    def take(self, piece: bytes) -> None:
+        self._left -= len(piece)
+        lines = piece.count(b"\n")
+        self._line = len(piece) - piece.rfind(b"\n") - 1 + (0 if lines else self._line)
+        near = self._last + piece
+        if b"\n\n" in near or b"\n\r\n" in near:
+            self._event = self._lines = 0
+        self._last = near[-2:]
+        self._event += len(piece)
+        self._lines += lines
+        many = self._lines > _MOST_LINES and self._event > _LONG_EVENT
+        if self._left < 0 or self._line > self._most or many:
+            self._end.refusal = TooLarge(f"the answer has more than {self._end.room:,} bytes")
+            raise self._end.refusal
+
+
 @functools.lru_cache(maxsize=1)
 def _wrap_send() -> None:
-    httpx: Any = importlib.import_module("httpx")
+    _wrap_send_of(importlib.import_module("httpx"))
+    with contextlib.suppress(ImportError):  # what the newer of the clients ask by
+        _wrap_send_of(importlib.import_module("httpx2"))
+
+
+def _wrap_send_of(httpx: Any) -> None:
     send = httpx.AsyncClient.send
 
     class Watched(httpx.AsyncByteStream):  # type: ignore[misc]
-        def __init__(self, body: Any, end: BodyEnd) -> None:
+        # noted: this response is the answer, and its end is of interest.
+        def __init__(self, body: Any, end: BodyEnd, sizes: _Sizes | None, noted: bool) -> None:
             self._stream = body
             self._end = end
+            self._sizes = sizes
+            self._noted = noted
+            self._in_place = noted and end.kind.startswith(_NO_STREAMS)
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
+            end, turn = self._end, time.monotonic() + _TURN
             try:
-                async for piece in self._stream:
-                    self._end.began = True
-                    yield piece
+                async for whole in self._stream:
+                    end.began = end.began or self._noted
+                    for at in range(0, len(whole), _SLICE):
+                        piece = whole[at : at + _SLICE]
+                        if self._sizes is not None:
+                            self._sizes.take(piece)
+                        if self._in_place and len(end.first) < _LONG_EVENT:
+                            end.first += piece
+                        yield piece
+                        if time.monotonic() > turn:
+                            await asyncio.sleep(0)
+                            turn = time.monotonic() + _TURN
             except Exception:
-                self._end.reached = True
+                end.reached = end.reached or self._noted
                 raise
-            self._end.reached = True
+            end.reached = end.reached or self._noted
             await close_body(self._stream)
 
         async def aclose(self) -> None:
             await close_body(self._stream)
 
+    class Unpacked:
+        # A decoder of httpx, whose output is counted: a small body may be packed of a large one.
+        def __init__(self, decoder: Any, sizes: _Sizes) -> None:
+            self._decoder = decoder
+            self._sizes = sizes
+
+        def decode(self, data: bytes) -> bytes:
+            pieces = []
+            for at in range(0, len(data), 64):
+                pieces.append(self._decoder.decode(data[at : at + 64]))
+                self._sizes.take(pieces[-1])
+            return b"".join(pieces)
+
+        def flush(self) -> bytes:
+            return bytes(self._decoder.flush())
+
+    async def sent(client: Any, request: Any, end: BodyEnd, **kw: Any) -> Any:
+        # Without redirects to other hosts.
+        follows = kw.pop("follow_redirects", httpx.USE_CLIENT_DEFAULT)
+        follows = client.follow_redirects if follows is httpx.USE_CLIENT_DEFAULT else follows
+        for _ in range(_MOST_REDIRECTS):
+            response = await send(client, request, stream=True, follow_redirects=False, **kw)
+            following = response.next_request if follows else None
+            if following is None:
+                return response
+            await response.aclose()
+            if not _same_host(request.url, following.url):
+                end.refusal = Redirected(
+                    f"{request.url.host} redirects to {following.url.host}: another host gets "
+                    "neither the question nor the key"
+                )
+                raise end.refusal
+            request = following
+        end.refusal = Redirected(f"{request.url.host} redirects without end")
+        raise end.refusal
+
     @functools.wraps(send)
     async def watched_send(self: Any, request: Any, *, stream: bool = False, **kw: Any) -> Any:
-        response = await send(self, request, stream=stream, **kw)
         end = _watching.get()
-        if end is not None:
-            end.response = response
+        if end is None:
+            return await send(self, request, stream=stream, **kw)
+        response = end.response = await sent(self, request, end, **kw)
         # What is not streamed may be another request of the same call: a login, a log.
-        if stream and end is not None:
+        if stream:
             end.reached = end.began = False
             end.model = None
-            response.stream = Watched(response.stream, end)
+        sizes = _Sizes(end, stream)
+        packed = "content-encoding" in response.headers
+        if packed:
+            response._decoder = Unpacked(response._get_content_decoder(), sizes)
+        response.stream = Watched(response.stream, end, None if packed else sizes, stream)
+        if not stream:
+            try:
+                await response.aread()
+            except BaseException:
+                await close_quietly(response)
+                raise
         return response
 
     httpx.AsyncClient.send = watched_send
+
+
+def _same_host(a: Any, b: Any) -> bool:
+    """Return True for two addresses of one server, the second with TLS perhaps."""
+    if a.host != b.host:
+        return False
+    same = (a.scheme, a.port) == (b.scheme, b.port)
+    return same or (a.scheme, b.scheme, a.port, b.port) == ("http", "https", None, None)
 
 
 async def close_quietly(closable: Any) -> None:
@@ -219,7 +349,7 @@ async def unstreamed_text(stream: Any) -> str | None:
     if type(inner).__name__ != "AsyncStream" or response is None:
         return None
     kind = str(response.headers.get("content-type", "")).lower()
-    if not kind.startswith(("application/json", "text/html", "text/plain")):
+    if not kind.startswith(_NO_STREAMS):
         return None
     body: bytes = await response.aread()
     text = body.decode("utf-8", "replace")

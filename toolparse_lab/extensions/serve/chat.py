@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -21,16 +23,18 @@ from ...integrations.litellm_bridge.stream import tapped_stream
 from ...middleware import ToolCallMiddleware, Turn
 from ...runner.answer import Answer
 from ...runner.complete import completion_of, guard_logs
-from ...runner.exchange.redaction import redact_exact, url_secrets
-from ...runner.exchange.types import Completion, Model, Request
-from ...runner.failures import error_kind, error_message, retry_after, status_code
+from ...runner.exchange.redaction import redact, redact_exact, url_secrets
+from ...runner.exchange.types import MOST_ANSWER, Completion, Model, Request
+from ...runner.failures import error_kind, error_message, retry_after, said_in, status_code
 from ...runner.litellm_faults import hold_logging_worker, ignore_warnings
+from ...runner.streams import BodyEnd, Redirected, TooLarge
 from .secrets import secrets_of_request
-from .server import Headers, Refusal, headers_of, json_bytes, json_response
+from .server import OURS, Headers, Refusal, headers_of, json_bytes, json_response
 
 _EVENT_HEAD = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-cache",
+    **OURS,
 }
 _LAST_EVENT = b"data: [DONE]\n\n"
 # Members of a body that the bridge reads or litellm has to know. All others go to the upstream
@@ -45,6 +49,11 @@ _NO_KEY = "none-needed"  # OpenAI's client insists on one
 _NO_PARAMETERS = frozenset(
     {"messages", "model", "api_base", "api_key", "max_retries", "timeout", "stream", "tools"}
 )
+_TURN = 0.002  # seconds of one stream, until all others have their turn
+_MOST_CHUNKS = 4096  # that litellm keeps of a stream
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_WITHOUT_WORDS = re.compile(r"Error code: \d+$")
+_NO_ANSWER = "the body of the upstream endpoint's answer is no chat completion"
 _TIMEOUT = 600.0  # seconds of the upstream endpoint without a word
 # Members of an answer that are there although they are null.
 _KEPT = frozenset({"content", "finish_reason"})
@@ -110,12 +119,13 @@ class Exchange:
     `failure` is the exception that ended it, None if it came to its end.
     """
 
-    def __init__(self, question: Question, url: str) -> None:
+    def __init__(self, question: Question, url: str, kept: bool = True) -> None:
         self.question = question
+        self._kept = kept
         self.failure: BaseException | None = None
         self._url = url
         self._turn: Turn | None = None
-        self._answer = Answer(native=False, started=time.perf_counter())
+        self._answer = Answer(native=False, started=time.perf_counter(), room=MOST_ANSWER)
         self._created = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._stream: Any = None
         self._ended = False
@@ -136,9 +146,32 @@ class Exchange:
         """Take a whole answer, or the chunks of a stream."""
         if isinstance(response, litellm.CustomStreamWrapper):
             self._stream = response
-            return tapped_stream(litellm, response, self._answer.take_chunk)
+            return tapped_stream(litellm, response, self._take)
         self._answer.read_response(response)
         return response
+
+    def _take(self, chunk: Any) -> None:
+        answer = self._answer
+        answer.take_chunk(chunk)
+        answer.check_room()
+        if not self._kept:
+            # Of what is not recorded its size is enough.
+            for pieces in (answer.content, answer.reasoning, answer.chunks):
+                pieces.clear()
+        # litellm keeps all chunks, some kilobytes each, for a count of tokens that servers send.
+        chunks = getattr(self._stream, "chunks", None)
+        if isinstance(chunks, list) and len(chunks) > _MOST_CHUNKS:
+            del chunks[16:-16]
+
+    @property
+    def body_end(self) -> BodyEnd:
+        """How the response came."""
+        return self._answer.body_end
+
+    @property
+    def refusal(self) -> Exception | None:
+        """Why no more of the response was read, which clients hide behind exceptions of theirs."""
+        return self._answer.body_end.refusal
 
     def end(self) -> None:
         """Note that nothing more will come. A second call does nothing."""
@@ -189,7 +222,7 @@ class Chat:
         """
         question = Question.of(json_object(body), headers_of(request), self.upstream)
         guard_logs(question.secrets)
-        exchange = Exchange(question, self.upstream.url)
+        exchange = Exchange(question, self.upstream.url, self.record is not None)
         try:
             with exchange.watched():
                 ignore_warnings()  # again and again: whoever resets Python's filters is not told
@@ -217,8 +250,8 @@ class Chat:
             error = _error(redact_exact(str(e), question.secrets), "invalid_request_error", 400)
             return json_response(error, 400)
         except Exception as e:
-            exchange.failure = e
-            return json_response(*_provider_error(e, question))
+            exchange.failure = exchange.refusal or e
+            return json_response(*_provider_error(exchange.failure, question, exchange.body_end))
         finally:
             # A cancelled request is recorded too, with what had come.
             exchange.end()
@@ -239,6 +272,7 @@ async def _streamed(
     # were finished, and only then can that be told.
     response = web.StreamResponse(headers=_EVENT_HEAD)
     endings: list[bytes] = []
+    turn = 0.0
     try:
         async for chunk in stream:
             text = _event(_chunk_members(chunk))
@@ -247,15 +281,22 @@ async def _streamed(
                 continue
             await response.prepare(request)  # a second time it does nothing
             await response.write(text)
+            # A fast server never makes a stream wait.
+            if time.monotonic() > turn:
+                await asyncio.sleep(0)
+                turn = time.monotonic() + _TURN
         exchange.end()
+        if exchange.refusal is not None:  # litellm may end a stream on it as if it were whole
+            raise exchange.refusal
         if exchange.cut:
             raise BrokenStream("the upstream endpoint's stream ended before its last part")
     except Exception as e:
         if not response.prepared or isinstance(e, ConnectionError):
             raise
         # One that only ended too early is recorded as cut, without an exception.
+        e = exchange.refusal or e
         exchange.failure = None if isinstance(e, BrokenStream) else e
-        endings = [_event(_provider_error(e, question)[0])]
+        endings = [_event(_provider_error(e, question, exchange.body_end)[0])]
     else:
         endings.append(_LAST_EVENT)
     finally:
@@ -302,10 +343,14 @@ def _error(message: str, kind: str, status: int) -> dict[str, Any]:
     return {"error": {"message": message, "type": kind, "param": None, "code": status}}
 
 
-def _provider_error(e: Exception, question: Question) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Return body, status and headers for a failure of the upstream endpoint, without
-    credentials.
+def _provider_error(
+    e: Exception, question: Question, end: BodyEnd
+) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Return body, status and headers for a failure of the upstream endpoint, in its own words and
+    without credentials. end: how its response came.
     """
+    if isinstance(e, (Redirected, TooLarge)):
+        return _error(error_message(e, question.secrets), "server_error", 502), 502, {}
     kind = error_kind(e)
     status = _STATUS.get(kind) or status_code(e) or 500
     if not 400 <= status <= 599:
@@ -314,17 +359,33 @@ def _provider_error(e: Exception, question: Question) -> tuple[dict[str, Any], i
     more = {} if wait is None else {"Retry-After": f"{wait:g}"}
     kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
     name = kinds.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return _error(error_message(e, question.secrets), name, status), status, more
+    message = error_message(e, question.secrets)
+    said = said_in(end.text())
+    if _WITHOUT_WORDS.search(message) or isinstance(e, BrokenStream):
+        message = said or message
+    elif end.status == 200 and end.text() is not None and not question.stream:
+        # litellm says of such a body how it failed to read it.
+        message = said or _NO_ANSWER
+    return _error(redact(message, question.secrets), name, status), status, more
 
 
 def json_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object of a body. Raises Refusal for anything else."""
     try:
-        value = json.loads(body)
+        value = json.loads(body.decode("utf-8-sig"), parse_constant=_number, parse_float=_number)
+        if _SURROGATE.search(body):
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise Refusal(400, "The body of this request is no JSON object.")
+    return value
+
+
+def _number(text: str) -> float:
+    # NaN and what is too large for a number are no JSON.
+    if not math.isfinite(value := float(text)):
+        raise ValueError(text)
     return value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from ...core.errors import BadOptions
 from ...integrations.litellm_bridge.options import middleware_for
 from ...middleware import ToolCallMiddleware
 from ...runner.exchange.redaction import is_http_address, redact, redact_url
+from ...runner.exchange.types import MOST_ANSWER
 from ...runner.litellm_door import close_clients, recording_litellm
 from ...runner.litellm_faults import allow_tools_without_mcp
 from .chat import Chat, Upstream
@@ -35,7 +37,6 @@ _MODELS = ("/v1/models", "/models")
 _HEALTH = ("/health", "/v1/health")
 _THERE_IS = "POST /v1/chat/completions, GET /v1/models, GET /health"
 _MODELS_SECONDS = 30.0  # for the upstream endpoint's list of models
-_MOST_MODELS = 16 * 2**20  # bytes of it
 
 
 class Gateway(Server):
@@ -157,6 +158,11 @@ def _get(url: str, key: str) -> tuple[int, bytes]:
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
         connection.request("GET", target, headers={"Authorization": f"Bearer {key}"})
         response = connection.getresponse()
-        return response.status, response.read(_MOST_MODELS)
+        body, end = bytearray(), time.monotonic() + _MODELS_SECONDS
+        while len(body) < MOST_ANSWER and (piece := response.read1(65_536)):
+            body += piece
+            if time.monotonic() > end:
+                raise TimeoutError("the list does not end")
+        return response.status, bytes(body)
     finally:
         connection.close()

@@ -30,7 +30,11 @@ from ...core.errors import BadOptions, SetupError
 Headers: TypeAlias = list[tuple[str, str]]  # names in lower case, with their values
 LONGEST_LINE = 65_536  # bytes of a header
 MOST_BODY = 64 * 2**20  # bytes of a body that is read here; more is refused
-_HEAD_SECONDS = 30.0  # for the head of a request
+OURS = {"Server": "toolparse"}
+"""Headers of what is answered here, which else name a library."""
+_IDLE_SECONDS = 30.0  # of a connection between two requests
+_HEAD_SECONDS = 10.0  # for the head of a request
+_LISTENING = 5.0  # seconds between two looks at a caller that has said all it wants to say
 _BODY_SECONDS = 60.0  # from one piece of a body to the next
 _REFUSAL_SECONDS = 2.0  # for a caller to end its request after it was refused
 _CLOSING = 10.0  # seconds for connections to end
@@ -142,6 +146,68 @@ def address(host: str, port: int) -> str:
 
 
 class _Connection(web.RequestHandler):
+    _timer: asyncio.TimerHandle | None = None
+    _content: Any = None  # of the last request whose head is here
+    _written = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes, and begin to count the seconds of a head with its first ones."""
+        before = self._request_count
+        super().data_received(data)
+        if self._request_count > before:
+            self._content = self._messages[-1][1]
+            self._end_timer()
+        elif self._timer is None and not self._messages and not self._request_in_progress:
+            self._await_head()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._end_timer()
+        super().connection_lost(exc)
+
+    def _end_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _await_head(self) -> None:
+        def end(before: int) -> None:
+            self._timer = None
+            if self._request_count == before and self.transport is not None:
+                self.transport.write(_LATE)
+                self.force_close()
+
+        self._timer = self._loop.call_later(_HEAD_SECONDS, end, self._request_count)
+
+    # A caller may end its side of the connection and wait for the answer, or be gone: both look
+    # alike until something is written.
+    def eof_received(self) -> bool | None:  # type: ignore[override]
+        """Keep the connection of a caller whose whole request is here. It is the last one."""
+        answered = self._waiter is not None and not self._messages
+        if answered or self._content is None or not self._content.is_eof():
+            return None
+        self._close = True
+        self._end_timer()
+        self._timer = self._loop.call_later(_LISTENING, self._listen)
+        return True
+
+    def _listen(self) -> None:
+        self._timer = None
+        request, transport = self._current_request, self.transport
+        if request is None or transport is None:
+            return
+        written = request.writer.output_size
+        if not written and request.version >= (1, 1):
+            transport.write(_GOES_ON)
+        elif written == self._written:
+            transport.abort()
+            return
+        self._written = written
+        self._timer = self._loop.call_later(_LISTENING, self._listen)
+
     # What is no HTTP is refused in the shape of all other refusals.
     def handle_error(
         self,
@@ -157,6 +223,9 @@ class _Connection(web.RequestHandler):
         response = refused(Refusal(status, sentence))
         response.force_close()
         return response
+
+
+_GOES_ON = b"HTTP/1.1 102 Processing\r\n\r\n"
 
 
 class _Connections(web.Server):
@@ -199,7 +268,7 @@ class Server(ABC):
             access_log=None,
             auto_decompress=False,
             handler_cancellation=True,  # whoever goes away ends what is asked for him
-            keepalive_timeout=_HEAD_SECONDS,
+            keepalive_timeout=_IDLE_SECONDS,
             lingering_time=_REFUSAL_SECONDS,
             max_line_size=LONGEST_LINE,
             max_field_size=LONGEST_LINE,
@@ -314,11 +383,21 @@ def json_response(
     value: Any, status: int = 200, more: Mapping[str, str] | None = None
 ) -> web.Response:
     """Return a whole response. more: further headers."""
+    headers = {**OURS, **(more or {})}
     return web.Response(
-        body=json_bytes(value), status=status, headers=more, content_type="application/json"
+        body=json_bytes(value), status=status, headers=headers, content_type="application/json"
     )
+
+
+def _late() -> bytes:
+    body = bytes(refused(Refusal(408, "The head of this request did not come.")).body)  # type: ignore[arg-type]
+    head = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def json_bytes(value: Any) -> bytes:
     """Return JSON in ASCII, which can carry half a surrogate pair as well."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+
+
+_LATE = _late()

@@ -39,6 +39,8 @@ _OTHER = (
     "reasoning_items",
 )
 
+_MOST_RECEIVED = 100_000  # chunks that are kept for what they say of the server; of more, nothing
+
 
 @dataclass(slots=True, eq=False)
 class _OwnCall:
@@ -116,7 +118,8 @@ class ChunkReader:
         if not choices:  # the usage, or before the first text what a provider says of the prompt
             return (*self.close(), chunk) if self._ended else (chunk,)
         self._last = chunk
-        self._received.append(chunk)
+        if len(self._received) <= _MOST_RECEIVED:
+            self._received.append(chunk)
         if len(choices) == 1:
             return self._read(chunk, choices[0])
         # Chunks with several choices are sent on as several chunks, so that each may become more or
@@ -159,7 +162,7 @@ class ChunkReader:
         # Without its text and with what its parse found: the provider's own where it will do.
         last = finish.choices[0]
         blame = ""
-        if self._tells and len(self._choices) == 1:
+        if self._tells and len(self._choices) == 1 and len(self._received) <= _MOST_RECEIVED:
             blame = blame_of(self._received, self._middleware, self._turn)
         findings = findings_of(answer, self._turn, blame)
         delta: dict[str, Any] = {"content": None}

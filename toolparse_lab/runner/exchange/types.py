@@ -30,6 +30,8 @@ from .redaction import (
 
 # -- models
 
+MOST_ANSWER = 8 * 2**20
+"""Bytes of an answer, if nobody says another number."""
 RAW_COMPLETION = "text-completion-"
 """How model strings begin whose endpoint takes a prompt instead of messages."""
 
@@ -46,7 +48,8 @@ class Model:
         max_retries: tries after the first.
         swaps: for a server that holds one model at a time. The models of one `api_base` are then
             asked one after the other.
-        max_answer: the size limit of an answer, in bytes of its text.
+        max_answer: the size limit of an answer, in bytes of its text. A response around it may have
+            a megabyte more, and a stream as a whole eight times as much.
         price: (input, output) in US dollars per million tokens, with the price of cached input as a
             third where it differs. (0, 0) is free, None is litellm's own list.
         api_key: never stored. Credentials are best left to the provider's own chain (environment,
@@ -71,7 +74,7 @@ class Model:
     max_connections: int | Literal["adaptive"] = "adaptive"
     max_retries: int = 2
     swaps: bool = False
-    max_answer: int = 8 * 2**20
+    max_answer: int = MOST_ANSWER
     price: tuple[float, float] | tuple[float, float, float] | None = None
     api_key: str | None = field(default=None, repr=False)
     chat_template: str | os.PathLike[str] | Mapping[str, Any] | None = None
