@@ -38,7 +38,7 @@ from .middleware import CorrectedAnswer
 from .middleware.correction import Corrected, CorrectionContext, Feedback
 from .middleware.correction.drive import corrected_by
 from .middleware.correction.prompt import CorrectionWording, correction_messages
-from .middleware.flow import Runnable, asked_of, read_answer, recorded_tokens
+from .middleware.flow import Runnable, asked_of, read_answer, with_recorded
 from .middleware.flow.factors import PlanSettings, QuestionSettings, TaskSettings
 from .middleware.plans.request import PlanAnswer, plan_messages, read_plan_answer
 from .runner.exchange.types import Model
@@ -473,7 +473,7 @@ class Lab:
         arm, case = plan.arms[0], plan.cases[0]
         question = asked_of(answer, case.input)
         choice, reason = arm.levels["tool_choice"], answer.finish_reason
-        return read_answer(
+        read = read_answer(
             answer.raw,
             arm.reader,
             case.tools,
@@ -482,7 +482,8 @@ class Lab:
             reason,
             request=question,
             reasoning=answer.reasoning or "",
-        ).with_tokens(recorded_tokens(answer))
+        )
+        return with_recorded(read, answer)
 
     def answer(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Never, TypeAlias
@@ -14,11 +14,14 @@ from ..core.types import (
     DEFAULT_OPTIONS,
     ParseOptions,
     ParseResult,
+    Problem,
     RawLike,
     RequestLike,
     TokenizerLike,
 )
 from ..core.types.call import is_meant
+from ..core.types.server import UNREAD_PART
+from ..core.types.spans import Severity
 from ..formats.base import Protocol
 from ..formats.like import ProtocolLike
 from ..formats.registry import protocol_of
@@ -35,7 +38,8 @@ if TYPE_CHECKING:
     """makes a parser for one text; takes `silent` and `request`"""
 
 # The beginning of an event stream, or of a JSON object that may have a response's members.
-_RESPONSE = re.compile("[\ufeff \t\r\n]*+(?:data:|event:|id:|retry:|:|(?P<json>\\{))")
+_RESPONSE = re.compile("[\ufeff \t\r\n]*+(?:data:|event:|id:|retry:|:|(?P<json>[{\\[]))")
+_ENVELOPES = ('"choices"', '"output"', '"candidates"')  # one is in the JSON of every response
 
 
 def parse(
@@ -80,7 +84,7 @@ def parse(
     # A first look at a text, which costs little; `capture` looks closer.
     begin = _RESPONSE.match(raw) if isinstance(raw, str) else None
     if isinstance(raw, str) and (
-        begin is None or (begin["json"] and '"choices"' not in raw and '"output"' not in raw)
+        begin is None or (begin["json"] and not any(name in raw for name in _ENVELOPES))
     ):
         return Reader(protocol, tools, options).parse(raw, request)
     answer = _answer_in(raw, tokenizer)
@@ -116,6 +120,22 @@ def with_lost_calls(
 
     problems = lost_by_response(result, finish_reason, reasoning, reader)
     return replace(result, problems=(*result.problems, *problems)) if problems else result
+
+
+def with_unread(result: ParseResult, unread: Sequence[str]) -> ParseResult:
+    """Return a result that says which parts of the response around its text nobody knows.
+
+    unread: as `Captured.unread`. Any of them may be a call, so that an answer without calls fails.
+    """
+    if not unread:
+        return result
+    severity: Severity = "warning" if result.calls else "error"
+    problems = [
+        Problem("read", UNREAD_PART, severity, f"the response has a part of a kind that nobody "
+                f"knows: {part}")
+        for part in unread
+    ]  # fmt: skip
+    return replace(result, problems=(*result.problems, *problems))
 
 
 def stream(
@@ -271,6 +291,7 @@ def _parse_answer(
     if server.calls and not server.independent and not result.calls:
         # The reader of a text finds none in the server's own, and they may be broken.
         result = parse_text(answer.raw, "openai_json", tools, options, request=request)
+    result = with_unread(result, answer.unread)
     result = with_lost_calls(
         replace(result, server=server),
         answer.finish_reason,

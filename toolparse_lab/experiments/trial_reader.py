@@ -30,7 +30,7 @@ from ..middleware.flow import (
     drive,
     is_unlifted,
     read_answer,
-    recorded_tokens,
+    with_recorded,
 )
 from ..runner.exchange.types import Completion, PlanItem, Request
 from ..runner.store.store import Store
@@ -235,7 +235,7 @@ class TrialReader:
             choice = self.arms[str(item.arm["arm"])].levels["tool_choice"]
             options = ParseOptions(coerce=policy)
             question, reason = asked_of(completion, case.input), completion.finish_reason
-            result = read_answer(
+            read = read_answer(
                 completion.raw,
                 reader,
                 case.tools,
@@ -245,7 +245,8 @@ class TrialReader:
                 request=question,
                 reasoning=completion.reasoning or "",
                 unlifted=is_unlifted(completion),
-            ).with_tokens(recorded_tokens(completion))
+            )
+            result = with_recorded(read, completion)
         return self._trial(item, completion, recorded, result, reader, policy)
 
     def _trial(

@@ -25,6 +25,7 @@ LAYERS: Mapping[str, str] = {
 
 BLAME_CODES: Mapping[str, str] = {
     "call_in_reasoning": "The only call stands in the reasoning.",
+    "unread_part": "The response has a part of a kind that nobody knows.",
     "dropped_by_server": "The response says that it ends with a call, or its tokens hold one that "
     "the response does not.",
     "markup_in_content": "A call was left in the content of a request that offered tools.",

@@ -66,6 +66,10 @@ class CallPieces:
             for slot in self._slots.values()
         )
 
+    def has(self, index: Any) -> bool:
+        """Whether a call began under an index."""
+        return index in self._slots
+
     def lacks_arguments(self, index: Any) -> bool:
         """Whether a call began under an index, and no part of its arguments came."""
         slot = self._slots.get(index)

@@ -24,6 +24,7 @@ ONLY_REASONED = "call.only-in-reasoning"
 BESIDE_TEXT = "call.beside-text"
 ESCAPED = "call.escaped"
 IN_CONTENT = "call.in-content"
+UNREAD_PART = "response.unread_part"
 _NOT_IT = "which the model did not write."
 _MOST_NAMES = 5
 _MOST_NAME = 60  # characters of a name
@@ -111,6 +112,12 @@ def explain_blame(
 ) -> Blame:
     """Return one sentence on where the calls of the model and of the server differ."""
     codes = set(problems)
+    if UNREAD_PART in codes and not calls:
+        return Blame(
+            "Reader lost it: the response has a part of a kind that nobody knows.",
+            "reader",
+            "unread_part",
+        )
     for code, blame in _BLAMES.items():
         if code in codes:
             return blame

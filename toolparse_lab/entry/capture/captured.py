@@ -1,8 +1,8 @@
 """Response objects of clients, their dicts, stream chunks and event-stream dumps, as the model's
 own text.
 
-`capture` is duck-typed: it knows the shapes of chat completions, text completions, the Responses
-API and Anthropic's messages, whole or streamed, and imports no client. Like the runner it keeps a
+`capture` is duck-typed: it knows the shapes in the table of `known`, whole or streamed, and imports
+no client. Like the runner it keeps a
 provider's own tool calls as they came, broken argument strings included.
 """
 
@@ -20,7 +20,12 @@ from ...core.types.options import RawLike, TokenizerLike
 from ...core.types.server import ServerReading
 from ...core.types.tokens import Tokens
 from ...core.values import read_strict, write_canonical
-from .shapes import Assembly, eats, items, take_chunk, take_response
+from .bedrock import events_in, passed_on
+from .gemini import is_gemini
+from .known import is_event, is_piece_alone, is_written, nearest_shape, take_chunk, take_response
+from .partial_arguments import end_partial
+from .parts import keys_of
+from .shapes import Assembly, eats, items
 
 # Server-sent events. Nothing here raises on account of the text: a line that ended early, an event
 # that is not JSON, comments and unknown fields are part of real dumps. The unreadable part counts,
@@ -35,8 +40,6 @@ _BREAK = re.compile(r"\r\n|\r|\n")
 _LINE = re.compile(r"(?:data|event|id|retry)(?::|\Z)|:")
 _FIRST = re.compile(r"\ufeff?\s*(?:(?:data|event|id|retry):|:)")
 _FIELDS = ("data:", "event:", "id:", "retry:")
-# Members by which the messages of chat streams are known.
-_CHAT_MEMBERS = ("choices", "type", "error", "output")
 DONE = "[DONE]"
 
 
@@ -45,8 +48,8 @@ def is_event_stream(text: str) -> bool:
 
     Every line must be one of the format (`data:`, `event:`, `id:`, `retry:`, a comment that begins
     with a colon, or empty, the last one may be cut off), and the first event's data must be
-    `[DONE]` or a JSON object with `choices`, `type`, `error` or `output`. Prose before, between or
-    after the lines makes it text.
+    `[DONE]` or a JSON object of a known stream (`choices`, `type`, `error`, `output`, `candidates`,
+    …). Prose before, between or after the lines makes it text.
 
     >>> is_event_stream('data: {"choices": []}\\n\\ndata: [DONE]\\n\\n')
     True
@@ -72,7 +75,7 @@ def is_event_stream(text: str) -> bool:
     if first.strip() == DONE:
         return True
     message = _read(first)
-    return message is not None and any(name in message for name in _CHAT_MEMBERS)
+    return message is not None and is_event(message)
 
 
 def _captured_events(text: str, choice: int, tokenizer: Any) -> Captured:
@@ -119,8 +122,9 @@ CapturedChunk: TypeAlias = tuple[Literal["content", "reasoning"], str]
 """What a piece of a stream belongs to, and its text; pieces of tool calls are content."""
 
 _EXPECTED = (
-    "a text, a chat completion, a text completion, a Responses API object, an Anthropic message, "
-    "one of their choices or messages, a list of stream chunks, or a Captured"
+    "a text, a chat completion, a text completion, a Responses API object, an Anthropic message, a "
+    "Gemini, Bedrock or Cohere response, a result of the AI SDK, one of their choices or messages, "
+    "a list of stream chunks, or a Captured"
 )
 # The end of the canonical JSON of calls: closing quote, function, call, list, message.
 _END_OF_CALL = '"}}]}'
@@ -135,11 +139,14 @@ class Captured:
         tool_calls: the provider's own calls in OpenAI's shape, arguments as they came.
         reasoning: reasoning that the client or server separated from the text. It is not in `raw`.
         refusal: a refusal that came separately from the text.
-        finish_reason: as the provider wrote it, or None.
+        finish_reason: as the provider wrote it, Gemini's, Bedrock's and Cohere's in OpenAI's
+            words; or None.
         chunks: the pieces of a stream.
         cut: a stream that ended without a finish part.
         error: the message of an error that came in the answer's place or broke the stream off.
         unreadable: events that were not JSON.
+        unread: what is of a kind that nobody knows, as its kind and its keys: parts, items, events,
+            and the members of a message that says nothing else. A call may be in them.
         choices: the number of answers in the response.
         offers_tools: read as a provider's own tool calling even if it makes no call (`as_native`).
         token_text: the model's own text from the response's tokens, if a server's parser removed a
@@ -171,6 +178,7 @@ class Captured:
     cut: bool = False
     error: str | None = None
     unreadable: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     choices: int = 1
     completion: bool = field(default=False, repr=False)
     offers_tools: bool = field(default=False, repr=False)
@@ -305,48 +313,53 @@ def capture(
     assembly = Assembly(choice)
     if _may_hold(obj) and take_response(obj, assembly):
         return _finished(assembly, tokenizer, stream=False)
+    if _may_hold(obj):
+        # An answer that is passed on inside of another object, or a piece of a stream alone.
+        if (inner := passed_on(obj)) is not None:
+            return capture(inner, choice, tokenizer)
+        if events := events_in(obj):
+            return _streamed(events, choice, tokenizer)
+        if is_piece_alone(obj):
+            return _streamed((obj,), choice, tokenizer)
     # Whether an iterator holds chunks cannot be seen without consuming it.
     is_iterator = hasattr(obj, "__next__")
+    near = nearest_shape(obj) if isinstance(obj, Mapping) else None
     raise UnreadableInput(
         "this holds no answer of a model",
         got=_name(obj),
         expected=_EXPECTED,
-        hint="a stream that is still under way is read by list(stream)" if is_iterator else None,
+        hint="a stream that is still under way is read by list(stream)"
+        if is_iterator
+        else near and f"of the known shapes {near} is nearest",
     )
 
 
-def response_in(text: str) -> Mapping[str, Any] | None:
-    """Return the response whose JSON a text is, or None.
+def response_in(text: str) -> Any:
+    """Return the response whose JSON a text is, or the chunks of one, or None.
 
-    It has to be one JSON object whose `choices` hold a message, a delta or a text, or a Responses
-    API object with its `output`. A message or a call alone is not enough: models write these
-    themselves.
+    It has to be one JSON object whose `choices` hold a message, a delta or a text, a Responses API
+    object with its `output`, an answer of Gemini's or Bedrock's, or an array of Gemini's chunks. A
+    message or a call alone is not enough: models write these themselves.
 
     >>> response_in('{"choices": [{"message": {"content": "Hi"}}]}') is None
     False
     >>> response_in('{"content": "Hi", "tool_calls": []}') is None
     True
     """
-    if not text.lstrip("\ufeff \t\r\n").startswith("{"):
+    begin = text.lstrip("\ufeff \t\r\n")[:1]
+    if not begin or begin not in "{[":
         return None
     try:
         response = read_strict(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return None
-    if not isinstance(response, dict):
-        return None
-
-    # Models write messages and calls themselves; they do not write the envelope around an answer.
-    choices = response.get("choices")
-    if isinstance(choices, list) and any(
-        # A message may be null where a content filter took it.
-        isinstance(c, dict) and not {"message", "delta", "text"}.isdisjoint(c)
-        for c in choices
-    ):
-        return response
-    if response.get("object") == "response" and isinstance(response.get("output"), list):
-        return response
-    return None
+    if isinstance(response, list):
+        is_stream = response and all(
+            isinstance(chunk, dict) and (is_gemini(chunk) or set(chunk) == {"error"})
+            for chunk in response
+        )
+        return response if is_stream and any(map(is_written, response)) else None
+    return response if is_written(response) else None
 
 
 def _streamed(
@@ -359,8 +372,16 @@ def _streamed(
 ) -> Captured:
     # done: the end mark was seen. unreadable: data that is not a JSON object.
     assembly = Assembly(choice, streamed=True)
-    # Chunks of no known shape are passed over, as long as there is one that is known.
-    count = sum([take_chunk(message, assembly) for message in messages])
+    count = 0
+    for message in messages:
+        inner = passed_on(message) if get(message, "chunk") is not None else None
+        message = message if inner is None else inner
+        if take_chunk(message, assembly):
+            count += 1
+        # What is of no known shape is missed, as long as there is something that is.
+        elif keys_of(message):
+            assembly.miss(get(message, "type") or "event", message)
+    end_partial(assembly)
     if not count and not done and not unreadable:
         raise UnreadableInput("none of these is a chunk of a stream", expected=_EXPECTED)
 
@@ -399,6 +420,7 @@ def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:
         chunks=tuple(assembly.chunks),
         stream=stream,
         error=assembly.error,
+        unread=assembly.unread(),
         choices=max(assembly.choices, 1),
         completion=assembly.completion,
         fidelity=evidence or "sdk",

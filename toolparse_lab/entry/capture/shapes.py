@@ -1,18 +1,14 @@
-"""The shapes of answers: whole responses and chunks of streams, taken into one Assembly."""
+"""Answers of OpenAI's interfaces, Anthropic's and Ollama's, whole and in chunks, taken into one
+Assembly.
+"""
 
-# How it works. Every reader of a shape (whole answers, chunks, content parts) calls the same few
-# methods of one Assembly: say, think, refuse, call, finish. It keeps pieces in lists and joins them
-# once, so that the cost is linear in the text. Calls are found by an index of the reader's own
-# choice, which need only be the same for all pieces of one call.
+# How it works. Every reader of a shape (whole answers, chunks, parts) calls the same few methods of
+# one Assembly: say, think, refuse, call, finish, and miss for what nobody knows. It keeps pieces in
+# lists and joins them once, so that the cost is linear in the text. Calls are found by an index of
+# the reader's own choice, which need only be the same for all pieces of one call.
 #
-# There is no version or schema to tell shapes apart by, and clients of one shape differ in what
-# they leave out. So a shape is known by the one member that only it has, asked for in an order in
-# which no earlier shape can claim a later one; anything else is refused, and nothing is guessed
-# from the words of a model. Chunks of OpenAI's have `choices`; events of the Responses API and of
-# Anthropic's messages have a `type`, of which only the former begin with `response.`.
-#
-# Readers take an object of any client or a dict and raise nothing. Those that return a bool return
-# False for an object that is not of their shape.
+# Readers take an object of any client or a dict and raise nothing. How a shape is known stands in
+# `known`, in one table.
 
 from __future__ import annotations
 
@@ -24,6 +20,7 @@ from ...core.types.call_pieces import CallPieces, name_and_arguments
 from ...core.types.call_pieces import member as get
 from ...core.types.tokens import TokenPieces
 from ...core.values import write_canonical
+from .parts import keys_of, take_part
 
 
 def items(x: Any) -> list[Any]:
@@ -47,6 +44,22 @@ def eats(raw: str, content: str) -> bool:
 
 
 _IDS = ("id", "model", "provider", "system_fingerprint")
+_MOST_MISSED, _MOST_KEYS, _LONGEST_KEY = 20, 8, 40
+# A call in a list that a server has run itself (xAI), and what a client's own has.
+_SERVER_CALLS = frozenset((
+    "web_search_call", "x_search_call", "code_interpreter_call", "code_execution_call",
+    "collections_search_call", "file_search_call", "mcp_call",
+))  # fmt: skip
+_OF_CALL = frozenset(("function", "custom", "name", "arguments", "input", "parameters", "args"))
+_OF_PIECE = frozenset(("id", "index", "type"))
+
+
+def _note(noted: dict[str, None], kind: Any, part: Any) -> None:
+    keys = [key[:_LONGEST_KEY] for key in keys_of(part)]
+    shown = ", ".join([*keys[:_MOST_KEYS], *(["…"] if len(keys) > _MOST_KEYS else [])])
+    noted[f"{str(kind or 'part')[:_LONGEST_KEY]} ({shown})"] = None
+
+
 _DEEPEST = 200  # levels; Python's own limit on recursion is 1,000 calls
 
 
@@ -70,6 +83,45 @@ class Assembly:
         self.refusal: list[str] = []
         # A call counts from its first piece on, also where neither name nor arguments came.
         self.calls = CallPieces()
+        # Names of the tools that the request offered, where the response repeats them.
+        self.offered: frozenset[str] = frozenset()
+        # Of a call whose arguments come value by value, see `partial_arguments`.
+        self.partial: tuple[Any, dict[str, Any]] | None = None
+        # What nobody knows: each kind with its keys, once.
+        self.missed: dict[str, None] = {}
+        self._parts = 0
+        self._odd: dict[str, None] = {}  # that counts where the answer says nothing else
+        self._passed: set[Any] = set()  # indices of what a server runs itself
+
+    def miss(self, kind: Any, part: Any) -> None:
+        """Note a part, an event or an item of a kind that nobody knows."""
+        _note(self.missed, kind, part)
+
+    def next_index(self) -> tuple[str, int]:
+        """Return an index that no other call has."""
+        self._parts += 1
+        return "part", self._parts
+
+    def doubt(self, message: Any, known: frozenset[str]) -> None:
+        """Note the members of a message that nobody knows, where it says nothing else."""
+        if type(message) is dict and known.issuperset(message):
+            return
+        odd = {
+            name: get(message, name)
+            for name in keys_of(message)
+            if name not in known and get(message, name) not in ("", [], {}, False, 0)
+        }
+        for name, value in odd.items():
+            _note(self._odd, name, value)
+
+    def pass_over(self, index: Any) -> None:
+        """Ignore the pieces that follow under an index: they are of a tool that a server runs."""
+        self._passed.add(index)
+
+    def unread(self) -> tuple[str, ...]:
+        """Return what was missed of the answer, each as its kind with its keys."""
+        says = self.content or self.refusal or self.calls or self.error
+        return tuple(self.missed if says else {**self.missed, **self._odd})[:_MOST_MISSED]
 
     def say(self, text: Any) -> None:
         self._add(text, self.content)
@@ -95,6 +147,8 @@ class Assembly:
             value = get(response, name)
             if isinstance(value, str) and value:
                 self.ids.setdefault(name, value)
+        if isinstance(tools := get(response, "tools"), (list, tuple)):
+            self.offered |= {str(get(tool, "name")) for tool in tools}
         # Merged: some servers send the prompt's tokens first and the answer's with the last chunk.
         usage = plain(get(response, "usage"))
         if isinstance(usage, Mapping) and usage:
@@ -119,6 +173,8 @@ class Assembly:
 
     def call(self, index: Any, *, id: Any = None, name: Any = None, arguments: Any = None) -> None:
         """Add a call or a piece of one, see `CallPieces.take`."""
+        if self._passed and index in self._passed:
+            return
         self.calls.take(index, id, name, arguments)
         self._call_chunk(name, arguments)
 
@@ -133,8 +189,17 @@ class Assembly:
 
     def call_list(self, calls: Sequence[Any], *, whole: bool) -> None:
         """Add the `tool_calls` of a message, or of the delta of one, see `CallPieces.take_list`."""
-        self.calls.take_list(calls, whole=whole)
+        own = []
         for call in calls:
+            kind = get(call, "type")
+            if isinstance(kind, str) and kind in _SERVER_CALLS:
+                self.pass_over(("listed", get(call, "index")))
+            elif not _OF_CALL & set(keys_of(call)) and (whole or set(keys_of(call)) - _OF_PIECE):
+                self.miss(kind or "tool_calls", call)
+            elif whole or ("listed", get(call, "index")) not in self._passed:
+                own.append(call)
+        self.calls.take_list(own, whole=whole)
+        for call in own:
             self._call_chunk(*name_and_arguments(call))
 
     def _call_chunk(self, name: Any, arguments: Any) -> None:
@@ -164,65 +229,86 @@ def plain(obj: Any, depth: int = 0) -> Any:
     return obj
 
 
+def counts_of_usage(
+    sent: Any, received: Any, total: Any = None, *, cached: Any = None, reasoning: Any = None
+) -> dict[str, Any]:
+    """Return token counts in OpenAI's words, without those that nobody says."""
+    if total is None and isinstance(sent, int) and isinstance(received, int):
+        total = sent + received
+    counts: dict[str, Any] = {
+        "prompt_tokens": sent, "completion_tokens": received, "total_tokens": total,
+        "prompt_tokens_details": None if cached is None else {"cached_tokens": cached},
+        "completion_tokens_details": None if reasoning is None else {"reasoning_tokens": reasoning},
+    }  # fmt: skip
+    return {name: count for name, count in counts.items() if count is not None}
+
+
 # Whole answers: chat and text completions, their choices and messages, Responses API objects,
 # Anthropic messages.
 
-_TEXTS = ("text", "output_text", "input_text")
-_THOUGHTS = ("thinking", "reasoning", "reasoning_text", "summary_text")
 _CALL_ITEMS = ("function_call", "custom_tool_call")
 _MESSAGE_MEMBERS = (
     "content", "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning",
-    "thinking",
+    "thinking", "parts", "tool_plan",
 )  # fmt: skip
+# Members of messages that say nothing a client has to read or to execute.
+_KNOWN_MEMBERS = frozenset((
+    *_MESSAGE_MEMBERS, "role", "id", "type", "object", "name", "model", "index", "created",
+    "annotations", "audio", "images", "thinking_blocks", "reasoning_details", "reasoning_items",
+    "reasoning_signature", "reasoning_opaque", "reasoning_text", "encrypted_content",
+    "provider_specific_fields", "executed_tools", "citations", "context", "end_turn", "parsed",
+    "tool_call_id", "token_ids", "logprobs", "prefix", "metadata", "extra_content", "finish_reason",
+    "stop_reason", "stop_sequence", "stop_details", "matched_stop", "usage", "container",
+    "context_management", "channel", "recipient", "kind", "model_name", "timestamp",
+    "provider_name", "provider_details", "provider_response_id", "run_id", "finish_message",
+    "tool_call_chunks", "invalid_tool_calls", "additional_kwargs", "response_metadata",
+    "usage_metadata", "padding", "obfuscation", "weight", "created_at", "ResponseMetadata",
+))  # fmt: skip
 
 
-def take_response(obj: Any, assembly: Assembly) -> bool:
-    """Take in a whole answer. Return False for an object that holds none."""
-    choices, output, error = get(obj, "choices"), get(obj, "output"), get(obj, "error")
+def take_responses(obj: Any, assembly: Assembly) -> bool:
+    """Take in a whole object of the Responses API."""
     assembly.tokens.take_response(obj)
-    if isinstance(choices, (list, tuple)):
-        assembly.identify(obj)
-        # An error beside the choices does not hide them: servers that break off a long answer
-        # send both.
-        if error is not None:
-            assembly.fail(error)
-        assembly.choices = len(choices)
-        chosen = choices[assembly.choice : assembly.choice + 1]
-        complete = all(_take_choice(choice, assembly) for choice in chosen)
-        return assembly.error is not None or (bool(choices) and complete)
-    # Other frameworks call their results `output` too, without a status.
-    if isinstance(output, (list, tuple)) and (
-        get(obj, "object") == "response" or get(obj, "status") is not None
-    ):
-        assembly.identify(obj)
-        assembly.choices = 1
-        for number, item in enumerate(output):
-            _take_item(item, assembly, number)
-        _end_response(obj, assembly)
-        return True
+    assembly.identify(obj)
+    assembly.choices = 1
+    for number, item in enumerate(items(get(obj, "output"))):
+        _take_item(item, assembly, number)
+    _end_response(obj, assembly)
+    return True
 
-    if error is not None and get(obj, "role") is None:
+
+def take_chat(obj: Any, assembly: Assembly) -> bool:
+    """Take in a chat or text completion. False where it has no choices, or one without a message.
+
+    An error beside the choices does not hide them: servers that break off a long answer send both.
+    """
+    choices, error = get(obj, "choices"), get(obj, "error")
+    assembly.tokens.take_response(obj)
+    assembly.identify(obj)
+    if error is not None:
         assembly.fail(error)
-        return True
-    if _is_ollama(obj):
-        _take_ollama(obj, assembly)
-        return True
-    if get(obj, "message") is not None or isinstance(get(obj, "text"), str):
-        return _take_choice(obj, assembly)
-    if _is_message(obj):
-        assembly.identify(obj)
-        _take_message(obj, assembly)
-        assembly.finish(get(obj, "stop_reason"))
-        return True
-    return False
+    assembly.choices = len(choices)
+    chosen = choices[assembly.choice : assembly.choice + 1]
+    complete = all(take_choice(choice, assembly) for choice in chosen)
+    return assembly.error is not None or (bool(choices) and complete)
 
 
-def _take_choice(choice: Any, assembly: Assembly) -> bool:
+def take_own_message(obj: Any, assembly: Assembly) -> bool:
+    """Take in a message: one of Anthropic's, of a chat completion, or of a convention."""
+    assembly.tokens.take_response(obj)
+    assembly.identify(obj)
+    _take_message(obj, assembly)
+    assembly.finish(get(obj, "stop_reason") or get(obj, "finish_reason"))
+    return True
+
+
+def take_choice(choice: Any, assembly: Assembly) -> bool:
+    """Take in a choice: its message or its text. False where it has neither."""
     assembly.finish(get(choice, "finish_reason"))
     assembly.tokens.take_choice(choice)
     message = get(choice, "message")
     if message is not None:
-        if not _is_message(message):
+        if not is_message(message):
             return False
         _take_message(message, assembly)
         return True
@@ -231,7 +317,8 @@ def _take_choice(choice: Any, assembly: Assembly) -> bool:
     return isinstance(get(choice, "text"), str)
 
 
-def _is_message(obj: Any) -> bool:
+def is_message(obj: Any) -> bool:
+    """Return True for a message of a model."""
     # A message without a role must have a member that only answers have. With the role of a user
     # or a tool it is not an answer, whatever it holds.
     role = get(obj, "role")
@@ -250,53 +337,45 @@ def _take_message(message: Any, assembly: Assembly, *, whole: bool = True) -> No
         thought = get(message, "reasoning") or get(message, "thinking")
     assembly.think(thought)
 
-    assembly.say(content)
-    for number, part in enumerate(items(content)):
-        _take_part(part, assembly, ("part", number))
+    # Cohere's plan comes before the calls.
+    assembly.think(get(message, "tool_plan"))
+
+    parts = get(message, "parts")  # of OpenTelemetry's convention, and of pydantic-ai
+    for said in (content, parts):
+        if isinstance(said, (str, type(None))):
+            assembly.say(said)
+            continue
+        for part in said if isinstance(said, (list, tuple)) else [said]:
+            take_part(part, assembly, assembly.next_index())
     assembly.refuse(get(message, "refusal"))
 
-    calls = items(get(message, "tool_calls"))
+    calls = get(message, "tool_calls")
+    if calls and not isinstance(calls, (list, tuple)):
+        assembly.miss("tool_calls", calls)
+    calls = items(calls)
     assembly.call_list(calls, whole=whole)
     legacy = get(message, "function_call")
     if legacy is not None and not calls:
         assembly.call("function_call", name=get(legacy, "name"), arguments=get(legacy, "arguments"))
-
-
-def _take_part(part: Any, assembly: Assembly, index: Any) -> None:
-    # Parts of an unknown type (images, citations) do not count.
-    kind = get(part, "type")
-    if isinstance(part, str):
-        assembly.say(part)
-    elif kind in _TEXTS:
-        assembly.say(get(part, "text"))
-        assembly.tokens.take_logprobs(get(part, "logprobs"))
-    elif kind in _THOUGHTS:
-        assembly.think(get(part, "thinking") or get(part, "text") or get(part, "reasoning"))
-    elif kind == "refusal":
-        assembly.refuse(get(part, "refusal"))
-    elif kind == "tool_use":
-        assembly.call(
-            index, id=get(part, "id"), name=get(part, "name"), arguments=get(part, "input")
-        )
+    assembly.doubt(message, _KNOWN_MEMBERS)
 
 
 def _take_item(item: Any, assembly: Assembly, index: Any) -> None:
-    # Items that are not words of the model, such as the results of built-in tools, do not count.
-    kind = get(item, "type")
-    if kind == "message" or (kind is None and get(item, "content") is not None):
-        for number, part in enumerate(items(get(item, "content"))):
-            _take_part(part, assembly, (index, number))
-    elif kind in _CALL_ITEMS:
-        assembly.call(
-            index,
-            id=get(item, "call_id") or get(item, "id"),
-            name=get(item, "name"),
-            arguments=get(item, "arguments" if kind == "function_call" else "input"),
-        )
-    # Its text, where the provider shows it, and the summary that it always gives.
-    elif kind == "reasoning":
-        for part in (*items(get(item, "content")), *items(get(item, "summary"))):
-            assembly.think(get(part, "text"))
+    # Of the Responses API. An item without a type is a message.
+    if get(item, "type") is None and get(item, "content") is not None:
+        item = {"type": "message", "content": get(item, "content")}
+    take_part(item, assembly, index)
+
+
+def _look(part: Any, assembly: Assembly, index: Any = None) -> None:
+    # For what is missed alone: all else comes, or came, in pieces. Those under the index of what is
+    # no call are no pieces of one.
+    aside = Assembly()
+    aside.offered = assembly.offered
+    take_part(part, aside, 0)
+    assembly.missed |= aside.missed
+    if index is not None and not aside.calls:
+        assembly.pass_over(index)
 
 
 def _end_response(response: Any, assembly: Assembly) -> None:
@@ -317,21 +396,29 @@ def _end_response(response: Any, assembly: Assembly) -> None:
 _OLLAMA_COUNTS = {"prompt_eval_count": "prompt_tokens", "eval_count": "completion_tokens"}
 
 
-def _is_ollama(obj: Any) -> bool:
+def is_ollama(obj: Any) -> bool:
+    """Return True for an answer of Ollama's own API, or a piece of one."""
     has_text = get(obj, "message") is not None or isinstance(get(obj, "response"), str)
     return has_text and isinstance(get(obj, "done"), bool)
 
 
-def _take_ollama(obj: Any, assembly: Assembly) -> None:
+def take_ollama(obj: Any, assembly: Assembly) -> bool:
+    """Take in an answer of Ollama's own API, or a piece of one."""
     assembly.choices = max(assembly.choices, 1)
     assembly.identify(obj)
     message = get(obj, "message")
     if message is not None:
         assembly.think(get(message, "thinking"))
-        assembly.say(get(message, "content"))
+        content = get(message, "content")
+        for part in content if isinstance(content, (list, tuple)) else [content]:
+            take_part(part, assembly, assembly.next_index())
         for call in items(get(message, "tool_calls")):
             name, arguments = name_and_arguments(call)
-            assembly.call(("ollama", len(assembly.calls)), name=name, arguments=arguments)
+            if name is None and arguments is None:
+                assembly.miss(get(call, "type") or "tool_calls", call)
+            else:
+                assembly.call(("ollama", len(assembly.calls)), name=name, arguments=arguments)
+        assembly.doubt(message, _KNOWN_MEMBERS)
     else:
         assembly.completion = True
         assembly.think(get(obj, "thinking"))
@@ -341,45 +428,27 @@ def _take_ollama(obj: Any, assembly: Assembly) -> None:
         assembly.finish(get(obj, "done_reason") or "stop")
         counts = {ours: get(obj, theirs) for theirs, ours in _OLLAMA_COUNTS.items()}
         assembly.usage = {k: v for k, v in counts.items() if isinstance(v, int)} or None
+    return True
 
 
 # Chunks of a stream. Each is read on its own: all that must be remembered between two of them is
 # in the Assembly.
 
 
-def take_chunk(chunk: Any, assembly: Assembly) -> bool:
-    """Take in a chunk or an event of a stream. Return False for an object that is neither."""
-    choices, kind, error = get(chunk, "choices"), get(chunk, "type"), get(chunk, "error")
-    if isinstance(choices, (list, tuple)):
-        assembly.identify(chunk)
-        assembly.tokens.take_response(chunk)
-        assembly.finish(get(chunk, "finish_reason"))
-        if error is not None:
-            assembly.fail(error)
-        for number, choice in enumerate(choices):
-            index = get(choice, "index")
-            place = index if isinstance(index, int) else number
-            assembly.choices = max(assembly.choices, place + 1)
-            if place == assembly.choice:
-                _take_delta(choice, assembly)
-        return True
-    if isinstance(kind, str):
-        if kind.startswith("response."):
-            _take_responses_event(kind.removeprefix("response."), chunk, assembly)
-            return True
-        if kind in _ANTHROPIC:
-            assembly.choices = max(assembly.choices, 1)
-            _take_anthropic_event(kind, chunk, assembly)
-            return True
-
-    if error is not None:
+def take_chat_chunk(chunk: Any, assembly: Assembly) -> bool:
+    """Take in a chunk of a chat or text completion."""
+    assembly.identify(chunk)
+    assembly.tokens.take_response(chunk)
+    assembly.finish(get(chunk, "finish_reason"))
+    if (error := get(chunk, "error")) is not None:
         assembly.fail(error)
-        return True
-    if _is_ollama(chunk):
-        _take_ollama(chunk, assembly)
-        return True
-    # A whole Responses API object in a list of its own.
-    return isinstance(get(chunk, "output"), (list, tuple)) and take_response(chunk, assembly)
+    for number, choice in enumerate(get(chunk, "choices")):
+        index = get(choice, "index")
+        place = index if isinstance(index, int) else number
+        assembly.choices = max(assembly.choices, place + 1)
+        if place == assembly.choice:
+            _take_delta(choice, assembly)
+    return True
 
 
 def _take_delta(choice: Any, assembly: Assembly) -> None:
@@ -394,8 +463,15 @@ def _take_delta(choice: Any, assembly: Assembly) -> None:
     elif get(choice, "text") is not None:
         assembly.completion = True
         assembly.say(get(choice, "text"))
+    else:
+        assembly.doubt(choice, _OF_CHOICE)
 
 
+_OF_CHOICE = frozenset((
+    "index", "finish_reason", "logprobs", "delta", "message", "text", "stop_reason",
+    "native_finish_reason", "content_filter_results", "token_ids", "matched_stop", "seed",
+    "prompt_token_ids", "error",
+))  # fmt: skip
 _DELTAS = {
     "output_text.delta": Assembly.say,
     "refusal.delta": Assembly.refuse,
@@ -403,6 +479,24 @@ _DELTAS = {
     "reasoning_summary_text.delta": Assembly.think,
 }
 _STATES = frozenset(("created", "in_progress", "completed", "incomplete", "failed"))
+
+
+# Events that announce or repeat what comes in others, and those of tools that the server runs.
+_QUIET = re.compile(
+    r"(?:output_text|refusal|reasoning|reasoning_text|reasoning_summary|reasoning_summary_text"
+    r"|reasoning_summary_part|content_part|output_item|function_call_arguments|audio"
+    r"|audio\.transcript|custom_tool_call_input|code_interpreter_call_code"
+    r"|mcp_call_arguments|output_text\.annotation)\.(?:added|done|delta)"
+    r"|(?:web_search|x_search|file_search|code_interpreter|code_execution|image_generation|mcp"
+    r"|collections_search|tool_search)_(?:call|list_tools)\.\w+"
+    r"|mcp_list_tools\.\w+|queued|keepalive|heartbeat|rate_limits\.updated"
+)
+
+
+def take_responses_event(event: Any, assembly: Assembly) -> bool:
+    """Take in an event of the Responses API."""
+    _take_responses_event(get(event, "type").removeprefix("response."), event, assembly)
+    return True
 
 
 def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
@@ -424,6 +518,10 @@ def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
         item = get(event, "item")
         if get(item, "type") in _CALL_ITEMS:
             _take_item(item, assembly, get(event, "output_index"))
+        else:
+            _look(item, assembly, get(event, "output_index"))
+    elif kind in ("output_item.done", "content_part.added", "content_part.done"):
+        _look(get(event, "item") or get(event, "part"), assembly)
     elif kind in _STATES:
         response = get(event, "response")
         if response is None:
@@ -437,21 +535,34 @@ def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
             for number, item in enumerate(items(get(response, "output"))):
                 if get(item, "type") in _CALL_ITEMS:
                     assembly.fill_item(number, item)
+                else:
+                    _look(item, assembly)
         _end_response(response, assembly)
     elif kind == "error":
         assembly.fail(event)
+    elif not _QUIET.fullmatch(kind):
+        assembly.miss(f"response.{kind}", event)
 
 
-_ANTHROPIC = frozenset(
+ANTHROPIC_EVENTS = frozenset(
     ("message_start", "content_block_start", "content_block_delta", "content_block_stop",
      "message_delta", "message_stop", "ping", "error")
 )  # fmt: skip
 
 
-def _take_anthropic_event(kind: str, event: Any, assembly: Assembly) -> None:
+_QUIET_DELTAS = frozenset(("signature_delta", "citations_delta", "compaction_delta"))
+
+
+def take_anthropic_event(event: Any, assembly: Assembly) -> bool:
+    """Take in an event of Anthropic's messages."""
+    kind = get(event, "type")
+    assembly.choices = max(assembly.choices, 1)
     block, delta, index = get(event, "content_block"), get(event, "delta"), get(event, "index")
     if kind == "message_start":
-        assembly.identify(get(event, "message"))
+        message = get(event, "message")
+        assembly.identify(message)
+        for part in items(get(message, "content")):
+            take_part(part, assembly, assembly.next_index())
     elif kind == "content_block_start" and get(block, "type") == "tool_use":
         # An empty object is there for input that comes in pieces afterwards, as JSON text.
         arguments = get(block, "input") or None
@@ -459,10 +570,11 @@ def _take_anthropic_event(kind: str, event: Any, assembly: Assembly) -> None:
             ("block", index), id=get(block, "id"), name=get(block, "name"), arguments=arguments
         )
     elif kind == "content_block_start":
+        _look(block, assembly, ("block", index))
         assembly.say(get(block, "text"))
         assembly.think(get(block, "thinking"))
     elif kind == "content_block_delta":
-        # Pieces of other kinds (signatures, citations) are no words of the model.
+        # Pieces of some kinds (signatures, citations) are no words of the model.
         part = get(delta, "type")
         if part == "text_delta":
             assembly.say(get(delta, "text"))
@@ -470,8 +582,11 @@ def _take_anthropic_event(kind: str, event: Any, assembly: Assembly) -> None:
             assembly.think(get(delta, "thinking"))
         elif part == "input_json_delta":
             assembly.call(("block", index), arguments=get(delta, "partial_json"))
+        elif part not in _QUIET_DELTAS and keys_of(delta):
+            assembly.miss(part, delta)
     elif kind == "message_delta":
         assembly.identify(event)
         assembly.finish(get(delta, "stop_reason"))
     elif kind == "error":
         assembly.fail(get(event, "error") or event)
+    return True

@@ -19,7 +19,14 @@ from ...core.errors import ToolparseError
 from ...core.types import Blame, Evidence, Layer, ParseResult, ServerReading, ToolCall
 from ...core.types.blame import TOKENS_TELL
 from ...core.types.call import is_held_back
-from ...core.types.server import ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED, explain_blame
+from ...core.types.server import (
+    ESCAPED,
+    IN_CONTENT,
+    NO_CALL,
+    ONLY_REASONED,
+    UNREAD_PART,
+    explain_blame,
+)
 from ...core.values import read_strict
 from ...entry.parse import parse_text
 from ...middleware.flow import is_unlifted, recorded_tokens
@@ -493,6 +500,13 @@ def _hot(w: _Witnesses, evidence: tuple[Evidence, ...] = ()) -> Blame:
     return _says(why, (said, *evidence))
 
 
+def _unread_part(w: _Witnesses) -> Blame | None:
+    if w.calls or UNREAD_PART not in w.codes or w.result is None:
+        return None
+    said = next(p.message for p in w.result.problems if p.code == UNREAD_PART)
+    return _says(f"Reader lost it: {said}.", code="unread_part")
+
+
 def _dropped(w: _Witnesses) -> Blame | None:
     # The finish reason says that a call was made.
     if w.functions or not (NO_CALL in w.codes or (w.ends_with_call and not w.calls)):
@@ -894,6 +908,7 @@ _RULES: tuple[Callable[[_Witnesses], Blame | None], ...] = (
     _held_back,
     _error,
     _ended,
+    _unread_part,
     _nothing_came,
     _against_the_odds,
     _repeats,

@@ -81,6 +81,7 @@ SUB_CODES: dict[str, str] = {
     "cut_stream": "The stream ended without a finish part.",
     "open_call": "The text ends inside a call.",
     "open_reasoning": "The text ends inside the reasoning.",
+    "unread_part": "The response has a part of a kind that nobody knows, and no call was read.",
     "no_calls": "The finish reason says that there is a call, and the response has none.",
     "in_reasoning": "A call is in the reasoning, and nothing follows it.",
     "escaped": "The text holds a call whose marks are escaped, but no call was found.",

@@ -27,7 +27,7 @@ from ...core.errors import ToolparseError
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseResult, Span, ToolCall
 from ...core.types.call import is_held_back, is_repeat
-from ...core.types.server import IN_CONTENT
+from ...core.types.server import IN_CONTENT, UNREAD_PART
 from ...core.values import Value, read_strict, same, write_canonical
 from ...core.values.printable import printable
 from ...formats.base import Signs
@@ -448,6 +448,10 @@ class _Scoring:
     def _lost(self) -> Score | None:
         # A call lost on its way from the model: the response says that it ends with one, the
         # reasoning contains one and nothing follows, or the marks of one are escaped.
+        if not self.result.calls:
+            parts = [p.message for p in self.result.problems if p.code == UNREAD_PART]
+            if parts:
+                return self._lose("attempted_unparseable", "unread_part", parts[0])
         reason = (self.completion.finish_reason or "").lower()
         if reason in CALL_ENDS and not self.result.calls:
             detail = f"the response ends with {reason} and holds no call"

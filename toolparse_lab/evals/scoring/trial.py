@@ -15,7 +15,7 @@ from ...core.values.printable import printable
 from ...formats.base import Signs
 from ...formats.like import ProtocolLike
 from ...formats.registry import is_shipped
-from ...middleware.flow import asked_of, read_answer, recorded_tokens
+from ...middleware.flow import asked_of, read_answer, with_recorded
 from ...middleware.flow.factors import QuestionSettings
 from ...middleware.flow.reading import internal_problem_of
 from ..cases.case import Case
@@ -283,7 +283,7 @@ class Trial(Exports):
         result = None  # of a provider's failure there is nothing to read
         if self.completion.ok:
             options = self.result.options if self.result else DEFAULT_OPTIONS
-            result = read_answer(
+            read = read_answer(
                 self.completion.raw,
                 reader,
                 self.case.tools,
@@ -292,7 +292,8 @@ class Trial(Exports):
                 self.completion.finish_reason,
                 request=asked_of(self.completion, self.case.input),
                 reasoning=self.completion.reasoning or "",
-            ).with_tokens(recorded_tokens(self.completion))
+            )
+            result = with_recorded(read, self.completion)
 
         kept = (
             "run_id", "model", "arm", "prompt_protocol", "trial", "asker", "levels", "conversation",

@@ -32,7 +32,10 @@ _PRINTED = re.compile(
 )
 _ANSWER_COLUMNS = {"raw", "output", "response", "error"}
 # One of these is in the JSON of every response; a text without them is not worth reading.
-_RESPONSE_WORDS = ('"choices"', '"output"', '"content"', '"tool_calls"', '"error"')
+_RESPONSE_WORDS = (
+    '"choices"', '"output"', '"content"', '"tool_calls"', '"error"', '"candidates"', '"parts"',
+    '"message"', '"toolCalls"', '"type"', '"body"',
+)  # fmt: skip
 
 
 def take_last_message(cells: dict[str, Any]) -> None:
@@ -136,6 +139,7 @@ def facts_of(captured: Captured, *, unlifted: bool) -> dict[str, Any]:
         "usage": dict(captured.usage) if captured.usage is not None else None,
         "server": None if server is None else server.to_dict(),
         "tokens": None if captured.tokens is None else captured.tokens.to_dict(),
+        "unread": list(captured.unread) or None,
         "shares_an_index": captured.shares_an_index or None,
     }
 
@@ -179,7 +183,7 @@ def _capture(place: Place, x: Any, column: str, choice: int) -> Captured:
                 hint="log response.model_dump_json() instead of str(response)",
             )
         # A string may be the JSON of a response; `raw` is always the text itself.
-        if column != "raw" and x[:1] in "{[" and any(word in x for word in _RESPONSE_WORDS):
+        if column != "raw" and x[:1] in ("{", "[") and any(word in x for word in _RESPONSE_WORDS):
             value = json_or_text(x)
             x = value if _is_answer(value) else x
     elif place.source.table and (isinstance(x, Mapping) or hasattr(x, "tolist")):

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ...core.errors import BadCase, MissingExtra, UnreadableInput
+from ...core.types.call_pieces import member as get
 from ...core.values import read_strict
 from ...entry.capture.captured import is_event_stream
+from ...entry.capture.gemini import ends, is_gemini
+from ...entry.capture.known import is_envelope, is_error, is_piece_alone
 from ...evals.cases.row_files import (
     MAX_UNPACKED,
     RowSource,
@@ -105,7 +108,7 @@ def kind_of(x: Any) -> Kind:
         return "row"
     if isinstance(x, (list, tuple)):
         # An empty list is a source without rows.
-        return "stream" if x and all(map(is_chunk, x)) else "rows"
+        return "stream" if _is_stream(x) else "rows"
     return "chunk" if is_chunk(x) else "rows"
 
 
@@ -194,10 +197,6 @@ def _dumps(file: Path) -> Iterator[str | BadCase]:
         yield "".join(lines)
 
 
-def _get(x: Any, name: str) -> Any:
-    return x.get(name) if isinstance(x, Mapping) else getattr(x, name, None)
-
-
 def is_chunk(x: Any) -> bool:
     """Return True for a piece of a stream.
 
@@ -206,16 +205,13 @@ def is_chunk(x: Any) -> bool:
     """
     if isinstance(x, (str, bytes)) or x is None:
         return False
-    # OpenAI's chat interface, and all that imitate it: by its own word, or by a delta.
-    kind, choices = _get(x, "type"), _get(x, "choices")
+    choices = get(x, "choices")
     if isinstance(choices, (list, tuple)):
-        return str(_get(x, "object")).endswith(".chunk") or any(
-            _get(choice, "delta") is not None for choice in choices
+        # OpenAI's chat interface, and all that imitate it: by its own word, or by a delta.
+        return str(get(x, "object")).endswith(".chunk") or any(
+            get(choice, "delta") is not None for choice in choices
         )
-    # Events of OpenAI's responses and of Anthropic's messages.
-    if not isinstance(kind, str):
-        return False
-    return kind.startswith(("response.", "content_block_")) or kind == "message_start"
+    return is_piece_alone(x) and not is_error(x)
 
 
 def is_response(x: Any) -> bool:
@@ -226,12 +222,17 @@ def is_response(x: Any) -> bool:
     if not isinstance(x, Mapping):
         # A frame may have a column `choices`.
         return hasattr(x, "model_dump") or (hasattr(x, "choices") and not hasattr(x, "columns"))
-    # A response, a choice or a message of OpenAI's, or a response of two others.
-    if isinstance(x.get("choices"), (list, tuple)) or x.get("role") == "assistant":
+    return is_envelope(x)
+
+
+def _is_stream(items: list[Any] | tuple[Any, ...]) -> bool:
+    # Pieces of Gemini's have the shape of its answers: those of one stream have one id, or only the
+    # last of them says why it ended.
+    if not items:
+        return False
+    if all(map(is_chunk, items)):
         return True
-    if isinstance(x.get("message"), Mapping) and "finish_reason" in x:
-        return True
-    kind = x.get("object") or x.get("type")
-    if kind == "response":
-        return isinstance(x.get("output"), list)
-    return kind == "message" and isinstance(x.get("content"), list)
+    if len(items) < 2 or not all(map(is_gemini, items)):
+        return False
+    ids = {str(get(x, "responseId") or get(x, "response_id") or "") for x in items}
+    return (len(ids) == 1 and ids != {""}) or not all(map(ends, items[:-1]))

@@ -324,7 +324,7 @@ def _read_arguments(
         _refuse(decoded, Refusal("decode.ambiguous", message, 0), source.span_of(0, path))
         return
     # A tool without parameters is often called with nothing at all.
-    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+    if arguments is None or (isinstance(arguments, str) and arguments.strip() in ("", "null")):
         decoded.steps = (Step("read", "read.empty-arguments", "", None, arguments, {}),)
         decoded.places = source.places_of(0, base, "", {})
     elif isinstance(arguments, dict):

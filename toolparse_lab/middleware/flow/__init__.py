@@ -5,7 +5,14 @@ live, sync or async, and from a recording.
 from __future__ import annotations
 
 from ..drive import Flow, adrive, advance, drive
-from .reading import answer_reader, asked_of, is_unlifted, read_answer, recorded_tokens
+from .reading import (
+    answer_reader,
+    asked_of,
+    is_unlifted,
+    read_answer,
+    recorded_tokens,
+    with_recorded,
+)
 from .tool_loop import (
     OPEN,
     STOPS,
@@ -43,4 +50,5 @@ __all__ = [
     "recorded_tokens",
     "result_row",
     "tool_loop",
+    "with_recorded",
 ]

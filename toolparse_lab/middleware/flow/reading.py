@@ -14,7 +14,7 @@ from ...core.types import ParseOptions, ParseResult, Problem, Segment, Span
 from ...core.types.call import is_meant
 from ...core.types.server import IN_CONTENT
 from ...core.types.tokens import Tokens
-from ...entry.parse import Reader, with_lost_calls
+from ...entry.parse import Reader, with_lost_calls, with_unread
 from ...parser.recognition.echoes import judged
 from ...runner.exchange.types import Completion
 from ..answer import was_cut
@@ -72,6 +72,14 @@ def is_unlifted(completion: Completion) -> bool:
 def recorded_tokens(completion: Completion) -> Tokens | None:
     """Return the tokens of a recorded answer's text, None where they were not recorded."""
     return Tokens.from_dict(completion.raw, (completion.response or {}).get("tokens"))
+
+
+def with_recorded(result: ParseResult, completion: Completion) -> ParseResult:
+    """Return a result with what was recorded beside its text: tokens, and unread parts."""
+    parts = (completion.response or {}).get("unread")
+    if isinstance(parts, list):
+        result = with_unread(result, [str(part) for part in parts])
+    return result.with_tokens(recorded_tokens(completion))
 
 
 def answer_reader(

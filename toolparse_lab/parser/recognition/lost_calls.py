@@ -16,7 +16,10 @@ from ..state import Log, Setting
 
 Reader: TypeAlias = Callable[[str, str], ParseResult]  # (text, id of its protocol) -> result
 # Finish reasons, in the words of providers, of an answer that ends with a call.
-CALL_ENDS = frozenset({"tool_calls", "tool-calls", "tool_call", "tool_use", "function_call"})
+CALL_ENDS = frozenset(
+    {"tool_calls", "tool-calls", "tool_call", "tool_use", "function_call",
+     "malformed_function_call", "unexpected_tool_call", "malformed_tool_use"}
+)  # fmt: skip
 _CUT_ENDS = frozenset(
     {"length", "max_tokens", "max_output_tokens", "model_length", "max_length", "incomplete"}
 )
