@@ -141,10 +141,14 @@ def _specs_of(definitions: Iterable[Any]) -> tuple[ToolSpec, ...]:
     specs: list[ToolSpec] = []
     for tool in definitions:
         # An agent is as many tools as it has capabilities.
-        capabilities = tool.get("capabilities") if isinstance(tool, Mapping) else None
-        each: Iterable[Any] = capabilities if isinstance(capabilities, (list, tuple)) else (tool,)
+        # Gemini's declarations stand in one tool, too.
+        members = [tool.get(key) for key in _SEVERAL] if isinstance(tool, Mapping) else []
+        each = next((m for m in members if isinstance(m, (list, tuple))), (tool,))
         specs += map(ToolSpec.of, each)
     return _distinct(tuple(specs))
+
+
+_SEVERAL = ("capabilities", "functionDeclarations", "function_declarations")
 
 
 def _definitions(tools: ToolsLike) -> Iterable[Any]:
@@ -193,7 +197,7 @@ def _from_bytes(definition: bytes) -> ToolSpec:
 
 
 def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:
-    inner = x.get("function")
+    inner = x.get("function", x.get("toolSpec"))  # Bedrock's
     body: Mapping[Any, Any] = inner if isinstance(inner, Mapping) else x
     name = body.get("name")
     if not isinstance(name, str) or not name:
@@ -208,7 +212,7 @@ def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:
 
     description = body.get("description") or ""
     examples = tuple(_example_texts(x))
-    for key in ("parameters", "inputSchema", "input_schema", "schema"):
+    for key in _SCHEMA_KEYS:
         if key in body:
             return ToolSpec(name, str(description), _schema_text(name, body[key]), examples)
 
@@ -219,6 +223,10 @@ def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:
     return ToolSpec(name, str(description), examples=examples)
 
 
+_SCHEMA_KEYS = (
+    "parameters", "inputSchema", "input_schema", "schema", "parametersJsonSchema",
+    "parameters_json_schema",
+)  # fmt: skip
 # A capability that hints at its fields, instead of a schema.
 _SUMMARIES = ("input_summary", "inputSummary", "InputSummary")
 
@@ -253,8 +261,11 @@ def _hinted_parameters(summary: Mapping[Any, Any]) -> list[Any]:
 
 
 def _schema_text(name: str, schema: Any) -> str:
-    while isinstance(schema, Mapping) and set(schema) == {"jsonSchema"}:
-        schema = schema["jsonSchema"]
+    while isinstance(schema, Mapping) and set(schema) in ({"jsonSchema"}, {"json"}):
+        (schema,) = schema.values()
+    # Gemini writes types in capitals.
+    if isinstance(schema, Mapping) and schema.get("type") == "OBJECT":
+        schema = _with_small_types(schema)
 
     if schema is None:
         return EMPTY_SCHEMA
@@ -276,6 +287,23 @@ def _schema_text(name: str, schema: Any) -> str:
         raise BadToolSpec(
             f"the parameters of tool {name!r} cannot be written as JSON", got=str(e)
         ) from None
+
+
+def _with_small_types(schema: Any) -> Any:
+    if isinstance(schema, (list, tuple)):
+        return [_with_small_types(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        key: value.lower()
+        if key == "type" and isinstance(value, str) and value.isupper()
+        else {name: _with_small_types(inner) for name, inner in value.items()}
+        if key == "properties" and isinstance(value, Mapping)
+        else _with_small_types(value)
+        if key in ("items", "anyOf", "any_of", "prefixItems")
+        else value
+        for key, value in schema.items()
+    }
 
 
 # The type words of capability lists, as JSON Schema types.

@@ -29,7 +29,8 @@ from ..values import read_strict, write_canonical
 _OUTSIDE = re.compile(r'["{}\[\]]')
 _INSIDE = re.compile(r'\\.?|"', re.DOTALL)
 _FUNCTIONS = ("function", "custom")
-_ARGUMENTS = ("arguments", "input")
+_NAMES = ("name", "toolName")
+_ARGUMENTS = ("arguments", "input", "args", "parameters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,8 +320,11 @@ def name_and_arguments(call: Any) -> tuple[Any, Any]:
     # Some servers leave `function` out and put both into the call. A custom tool has its text in
     # place of arguments.
     inner = next((f for key in _FUNCTIONS if (f := member(call, key)) is not None), call)
+    said = inner if isinstance(inner, str) else None  # the name alone stands there
+    inner = call if said is not None else inner
     arguments = next((a for key in _ARGUMENTS if (a := member(inner, key)) is not None), None)
-    return member(inner, "name"), arguments
+    name = next((n for key in _NAMES if (n := member(inner, key)) is not None), said)
+    return name, arguments
 
 
 def json_value(arguments: Any) -> Any:

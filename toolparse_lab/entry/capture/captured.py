@@ -126,6 +126,7 @@ _EXPECTED = (
     "Gemini, Bedrock or Cohere response, a result of the AI SDK, one of their choices or messages, "
     "a list of stream chunks, or a Captured"
 )
+_MOST_UNREAD = 20  # kinds of parts
 # The end of the canonical JSON of calls: closing quote, function, call, list, message.
 _END_OF_CALL = '"}}]}'
 
@@ -420,7 +421,7 @@ def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:
         chunks=tuple(assembly.chunks),
         stream=stream,
         error=assembly.error,
-        unread=assembly.unread(),
+        unread=tuple(assembly.unread())[:_MOST_UNREAD],
         choices=max(assembly.choices, 1),
         completion=assembly.completion,
         fidelity=evidence or "sdk",

@@ -44,7 +44,7 @@ def eats(raw: str, content: str) -> bool:
 
 
 _IDS = ("id", "model", "provider", "system_fingerprint")
-_MOST_MISSED, _MOST_KEYS, _LONGEST_KEY = 20, 8, 40
+_MOST_KEYS, _LONGEST_KEY = 8, 40
 # A call in a list that a server has run itself (xAI), and what a client's own has.
 _SERVER_CALLS = frozenset((
     "web_search_call", "x_search_call", "code_interpreter_call", "code_execution_call",
@@ -54,10 +54,10 @@ _OF_CALL = frozenset(("function", "custom", "name", "arguments", "input", "param
 _OF_PIECE = frozenset(("id", "index", "type"))
 
 
-def _note(noted: dict[str, None], kind: Any, part: Any) -> None:
+def _note(noted: dict[str, Any], kind: Any, part: Any) -> None:
     keys = [key[:_LONGEST_KEY] for key in keys_of(part)]
     shown = ", ".join([*keys[:_MOST_KEYS], *(["…"] if len(keys) > _MOST_KEYS else [])])
-    noted[f"{str(kind or 'part')[:_LONGEST_KEY]} ({shown})"] = None
+    noted.setdefault(f"{str(kind or 'part')[:_LONGEST_KEY]} ({shown})", part)
 
 
 _DEEPEST = 200  # levels; Python's own limit on recursion is 1,000 calls
@@ -88,9 +88,9 @@ class Assembly:
         # Of a call whose arguments come value by value, see `partial_arguments`.
         self.partial: tuple[Any, dict[str, Any]] | None = None
         # What nobody knows: each kind with its keys, once.
-        self.missed: dict[str, None] = {}
+        self.missed: dict[str, Any] = {}
         self._parts = 0
-        self._odd: dict[str, None] = {}  # that counts where the answer says nothing else
+        self._odd: dict[str, Any] = {}  # that counts where the answer says nothing else
         self._passed: set[Any] = set()  # indices of what a server runs itself
 
     def miss(self, kind: Any, part: Any) -> None:
@@ -112,16 +112,16 @@ class Assembly:
             if name not in known and get(message, name) not in ("", [], {}, False, 0)
         }
         for name, value in odd.items():
-            _note(self._odd, name, value)
+            _note(self._odd, name, {name: value})
 
     def pass_over(self, index: Any) -> None:
         """Ignore the pieces that follow under an index: they are of a tool that a server runs."""
         self._passed.add(index)
 
-    def unread(self) -> tuple[str, ...]:
-        """Return what was missed of the answer, each as its kind with its keys."""
+    def unread(self) -> dict[str, Any]:
+        """Return what was missed of the answer, by its kind with its keys."""
         says = self.content or self.refusal or self.calls or self.error
-        return tuple(self.missed if says else {**self.missed, **self._odd})[:_MOST_MISSED]
+        return self.missed if says else {**self.missed, **self._odd}
 
     def say(self, text: Any) -> None:
         self._add(text, self.content)
@@ -340,6 +340,7 @@ def _take_message(message: Any, assembly: Assembly, *, whole: bool = True) -> No
     # Cohere's plan comes before the calls.
     assembly.think(get(message, "tool_plan"))
 
+    before = len(assembly.calls)
     parts = get(message, "parts")  # of OpenTelemetry's convention, and of pydantic-ai
     for said in (content, parts):
         if isinstance(said, (str, type(None))):
@@ -353,7 +354,9 @@ def _take_message(message: Any, assembly: Assembly, *, whole: bool = True) -> No
     if calls and not isinstance(calls, (list, tuple)):
         assembly.miss("tool_calls", calls)
     calls = items(calls)
-    assembly.call_list(calls, whole=whole)
+    # Some clients have the calls in the parts, and list them once more.
+    if not (whole and len(assembly.calls) > before):
+        assembly.call_list(calls, whole=whole)
     legacy = get(message, "function_call")
     if legacy is not None and not calls:
         assembly.call("function_call", name=get(legacy, "name"), arguments=get(legacy, "arguments"))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from ...core.errors import BadOptions, ToolparseError, UnreadableInput
 from ...core.toolspec import ToolSpec, tool_specs
@@ -27,6 +28,7 @@ from ...runner.failures import LONGEST_MESSAGE, kind_of_status, reported_kind
 from ...runner.store.store import Store
 from .answers import answer_to_offer, counts_of, facts_of
 from .columns import Settings, tool_choice_of
+from .shapes.parts import of_request
 
 # How it works. The path says which API was asked, and so which members of the request are the
 # question. The response is read by the same shapes as every other one. Each event of a stream has
@@ -35,7 +37,10 @@ from .columns import Settings, tool_choice_of
 _EVENT = re.compile(rb"^(?:data:[ ]?)?([^\r\n]+)(?:\r\n|\r|\n|\Z)", re.M)
 _OF_THE_QUESTION = (
     "model", "messages", "tools", "functions", "prompt", "input", "instructions", "system",
+    "contents", "systemInstruction", "system_instruction", "toolConfig", "config",
 )  # fmt: skip
+# Gemini and Bedrock have the model in the path.
+_MODEL = re.compile(r"/models?/([^/:?]+(?::\d+)?)(?::|/(?:converse|invoke))")
 _DATABASE = re.compile(r"(sqlite|postgres(ql)?)(\+\w+)?://")
 _SQLITE = b"SQLite format 3\0"
 _CUT = {
@@ -114,14 +119,15 @@ def answers_in(
     none.
     """
     asked = _object(passed.request)
-    case = _case(f"{number:06}", passed.path, asked)
+    case = _case(f"{number:06}", asked)
     is_completion = passed.path.endswith("/api/generate") or (
         passed.path.endswith("/completions") and not passed.path.endswith("/chat/completions")
     )
     offers = bool(case.tools) and not is_completion
     if not case.tools:
         case = replace(case, tools=tools)
-    name = asked.get("model")
+    named = _MODEL.search(passed.path)
+    name = asked.get("model") or (unquote(named[1]) if named else None)
     if not isinstance(name, str) or not name.strip() or not is_storable(name):
         name = model or "unknown"
     choice, count = 0, 1
@@ -152,52 +158,17 @@ def _object(body: bytes | str) -> dict[str, Any]:
 # -- the question
 
 
-def _case(id: str, path: str, body: Mapping[str, Any]) -> Case:
+def _case(id: str, body: Mapping[str, Any]) -> Case:
+    asked = of_request(body)
     try:
-        case = Case(id, _question(path, body), _tools(body))
+        tools = tool_specs((asked["request"] or {}).get("tools"))
+        case = Case(id, asked.get("messages") or asked.get("input") or "", tools)
         unpack_cases(pack_cases([case]))
     except ToolparseError:
         # What a case cannot contain was asked all the same, and can be looked at as text.
         members = [body.get(name) for name in _OF_THE_QUESTION[1:] if body.get(name) is not None]
         return Case(id, write_canonical(members))
     return case
-
-
-def _question(path: str, body: Mapping[str, Any]) -> Any:
-    for name in ("messages", "input", "prompt"):
-        if (asked := body.get(name)) is not None:
-            break
-    else:
-        return ""
-    before = body.get("instructions" if path.endswith("/responses") else "system")
-    system = [{"role": "system", "content": before}] if before and name != "messages" else []
-    if name == "messages":
-        # Anthropic's has its system prompt beside them.
-        system = [{"role": "system", "content": _text(before)}] if before else []
-    if asked == []:
-        asked = ""
-    if isinstance(asked, str):
-        return [*system, {"role": "user", "content": asked}] if system else asked
-    if isinstance(asked, list) and all(isinstance(m, dict) and "role" in m for m in asked):
-        return [*system, *asked]
-    return write_canonical(asked)
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    return "\n".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
-
-
-def _tools(body: Mapping[str, Any]) -> tuple[ToolSpec, ...]:
-    # Without those that only a provider runs, which have no schema.
-    tools = body.get("tools") or body.get("functions")
-    specs: list[ToolSpec] = []
-    for tool in tools if isinstance(tools, list) else ():
-        if isinstance(tool, dict) and tool.get("type", "function") in ("function", "custom"):
-            specs += tool_specs([tool])
-    return tuple(specs)
 
 
 # -- the answer

@@ -41,6 +41,7 @@ from .columns import (
     tool_choice_of,
 )
 from .shapes import Log, ShapedRow
+from .shapes.parts import messages_of, of_request
 from .sources import kind_of
 
 _CASE = ("input", "messages", "tools", "target", "metadata")
@@ -180,13 +181,14 @@ class RowReader:
     ) -> Observed:
         # Adds messages and tools of the request to `cells` where the row has no column of them.
         body = request or {}
-        for name, other in (("messages", "input"), ("tools", "tools")):
-            value = body.get(name)
-            if isinstance(value, list) and value and not cells.keys() & {name, other}:
-                cells[name] = value
+        asked = _asked_in(body)
+        if not cells.keys() & {"messages", "input"}:
+            cells |= {k: asked[k] for k in ("messages", "input") if k in asked}
+        if "tools" in asked and "tools" not in cells:
+            cells["tools"] = asked["tools"]
         case, columns = self._case(place, cells, captured, log)
         # A chat request that offered tools, to which the provider may answer by calls.
-        offers |= bool(case.tools) and "tools" in body
+        offers |= bool(case.tools) and "tools" in asked
         offers &= captured.completion is False
         told = cells.get("prompt_protocol")
         unlifted = False
@@ -205,7 +207,7 @@ class RowReader:
         }
         created = place.time(cells.get("created"))
         # Of the row, the response, the request, or the whole source.
-        candidates = (cells.get("model"), captured.model, body.get("model"), self.model)
+        candidates = (cells.get("model"), captured.model, asked.get("model"), self.model)
         model = next((name for name in candidates if name), "unknown")
         if not isinstance(model, str) or not model.strip() or not is_storable(model):
             raise place.bad("a model is a name", "model", got=ascii(model))
@@ -256,7 +258,7 @@ class RowReader:
             members["tools"] = self.tools
         # An input may be the JSON of messages; next to an input, messages are dropped.
         text = members.get("input")
-        if isinstance(text, str) and text.lstrip()[:1] == "[":
+        if (isinstance(text, str) and text.lstrip()[:1] == "[") or isinstance(text, list):
             members["input"] = _messages_or_text(text)
         if "input" in members:
             members.pop("messages", None)
@@ -420,9 +422,30 @@ def tools_digest(tools: tuple[ToolSpec, ...]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _messages_or_text(text: str) -> Any:
-    # The text itself where it is not the JSON of messages.
-    value = json_or_text(text)
+def _messages_or_text(asked: Any) -> Any:
+    # The text itself where it is not the JSON of messages, of any interface.
+    value = json_or_text(asked) if isinstance(asked, str) else asked
     if not isinstance(value, list) or not value:
-        return text
-    return value if all(isinstance(x, Mapping) and "role" in x for x in value) else text
+        return asked
+    return messages_of(value) or asked
+
+
+def _asked_in(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    # The messages, tools and model of a request, under our names.
+    if not body:
+        return body
+    cells = of_request(body)
+    asked = {name: cells[name] for name in ("messages", "input", "model") if cells.get(name)}
+    if tools := (cells["request"] or {}).get("tools"):
+        asked["tools"] = tools
+    elif "tools" in body:
+        asked["tools"] = body["tools"]
+    messages = body.get("messages")
+    if (
+        isinstance(messages, list)
+        and messages
+        and messages_of(messages) is messages
+        and not body.get("system")
+    ):
+        asked["messages"] = messages
+    return asked

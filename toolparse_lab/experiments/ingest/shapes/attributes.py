@@ -18,7 +18,10 @@ _LEAVES = frozenset((
     "metadata", "parameters", "system_instructions", "text", "value", "variables",
 ))  # fmt: skip
 _PREFIX = "attributes."
-_ROOTS = ("gen_ai.", "llm.", "openinference.", "input.", "output.", "session.", "error.")
+_ROOTS = (
+    "gen_ai.", "llm.", "openinference.", "input.", "output.", "session.", "error.", "ai.",
+    "model_request_parameters",
+)  # fmt: skip
 _DEEPEST = 40
 
 
@@ -136,7 +139,7 @@ def _tree(pairs: Iterable[tuple[str, Any]], depth: int) -> dict[str, Any]:
         before = node.get(last)
         if isinstance(before, dict) and isinstance(value, dict):
             before.update(value)
-        else:
+        elif not isinstance(before, dict) or not before:
             node[last] = value
     return root
 

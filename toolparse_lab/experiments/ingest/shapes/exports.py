@@ -12,17 +12,17 @@ from .attributes import at, items_of, mapping_of, pick, value_of
 from .parts import (
     PARAMS,
     Message,
+    answer_in,
     answer_of,
     asked_message,
     conversation_of,
+    count_of,
     failed,
     first,
-    message_of,
     number_of,
     of_request,
     question_of,
     request_of,
-    role_of,
     text_of,
     time_cells,
     token_cells,
@@ -114,16 +114,6 @@ def langfuse(row: Row, log: Log) -> Iterator[Cells]:
         log.leave_out(f"{row['type']} observations", "they are no answer of a model")
         return
     output, sent = value_of(row.get("output")), value_of(row.get("input"))
-    if isinstance(output, list) and output and all(isinstance(x, Mapping) for x in output):
-        # Messages, or calls without one.
-        if any("role" in x for x in output):
-            output = next(
-                (x for x in reversed(output) if role_of(x.get("role")) == "assistant"), output[-1]
-            )
-        else:
-            output = {"role": "assistant", "tool_calls": output}
-    if isinstance(output, Mapping) and isinstance(output.get("completion"), str):
-        output = output["completion"]
     if output is None or output == "":
         if row.get("level") == "ERROR" or of("statusMessage"):
             answer = failed(of("statusMessage"))
@@ -131,20 +121,27 @@ def langfuse(row: Row, log: Log) -> Iterator[Cells]:
             raise Damaged("response", "this generation has no output", None)
         else:
             answer = Message("").cells()
-    elif isinstance(output, Mapping) and isinstance(output.get("choices"), list):
-        answer = {"response": output}
-    elif isinstance(output, Mapping) and output.keys() & {"content", "tool_calls", "role"}:
-        answer = message_of(output).cells(at(output, "finish_reason"))
     else:
-        text = output if isinstance(output, str) else write_canonical(output)
-        answer = Message(text).cells()
-    body = sent if isinstance(sent, Mapping) and "messages" in sent else {}
+        answer = answer_in(output) or Message(write_canonical(output)).cells()
+    # The request as it was sent, or its messages.
+    is_body = isinstance(sent, Mapping) and "role" not in sent
+    asked = of_request(sent) if is_body else question_of(sent)
+    if not asked.keys() & {"messages", "input"}:
+        asked = question_of(sent)
+    body = sent if isinstance(sent, Mapping) else {}
     usage, costs = of("usageDetails") or row.get("usage"), of("costDetails")
     params = mapping_of(of("modelParameters"))
-    tools = first(body.get("tools"), params.get("tools"), at(row, "metadata", "tools"))
+    tools = first(
+        at(asked, "request", "tools"),
+        params.get("tools"),
+        at(row, "metadata", "tools"),
+        *(at(place, "model_request_parameters", "function_tools")
+          for place in (body, row.get("metadata"), at(row, "metadata", "attributes"))),
+    )  # fmt: skip
+    asked = {k: v for k, v in asked.items() if k in ("messages", "input")}
     yield {
         **answer,
-        **question_of(body.get("messages") if body else sent),
+        **asked,
         "request": request_of(tools, params),
         "model": first(row.get("model"), of("providedModelName")),
         "case_id": row.get("id"),
@@ -346,4 +343,37 @@ def responses(row: Row, log: Log) -> Iterator[Cells]:
         "model": row.get("model"),
         "created": row.get("created_at"),
         **conversation_of(at(row, "conversation", "id")),
+    }
+
+
+@shape(
+    "bedrock",
+    ("schemaType",),
+    "logs of Bedrock's model invocations",
+    {
+        "response": "output.outputBodyJson",
+        "messages": "input.inputBodyJson.messages",
+        "tools": "input.inputBodyJson.toolConfig.tools, input.inputBodyJson.tools",
+        "model": "modelId",
+        "case_id": "requestId",
+        "prompt_tokens": "input.inputTokenCount",
+        "completion_tokens": "output.outputTokenCount",
+        "created": "timestamp",
+        "error": "errorCode",
+    },
+    "bodies that the log keeps elsewhere because of their size",
+    lambda row: row.get("schemaType") == "ModelInvocationLog",
+)
+def bedrock(row: Row, log: Log) -> Iterator[Cells]:
+    body = value_of(at(row, "output", "outputBodyJson"))
+    answer = {"response": body} if isinstance(body, list) else whole_of(body, row.get("errorCode"))
+    asked = of_request(at(row, "input", "inputBodyJson"))
+    yield {
+        **asked,
+        **answer,
+        "model": row.get("modelId"),
+        "case_id": row.get("requestId"),
+        "prompt_tokens": count_of(at(row, "input", "inputTokenCount")),
+        "completion_tokens": count_of(at(row, "output", "outputTokenCount")),
+        "created": row.get("timestamp"),
     }

@@ -101,9 +101,9 @@ PLAIN = "rows"
 
 _IN_ORDER = (
     spans.otlp, benchmarks.inspect, benchmarks.promptfoo, benchmarks.tau2, benchmarks.k2vv,
-    exports.litellm, exports.langfuse, exports.langsmith, exports.weave, spans.openinference,
-    spans.otel, exports.batch, benchmarks.bfcl, exports.responses, sharegpt,
-    messages,
+    exports.litellm, exports.langfuse, exports.langsmith, exports.weave, spans.ai_sdk,
+    spans.openinference, spans.otel, exports.batch, benchmarks.bfcl, exports.bedrock,
+    exports.responses, sharegpt, messages,
 )  # fmt: skip
 _SHAPES = {shape.name: shape for shape in _IN_ORDER}
 

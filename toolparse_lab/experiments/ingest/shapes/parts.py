@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from ....core.types.call_pieces import joined, name_and_arguments
 from ....core.values import write_canonical
+from ....entry.capture.parts import IDS, NAMES, first_of
+from ....entry.capture.shapes import Assembly, take_own_message
 from ..sources import is_response
 from .attributes import at, items_of, mapping_of, value_of
 from .shape import CONVERSATION, Cells, Damaged
@@ -15,7 +18,8 @@ from .shape import CONVERSATION, Cells, Damaged
 _ROLES = {
     "human": "user", "humanmessage": "user", "input": "user", "ai": "assistant", "bot": "assistant",
     "aimessage": "assistant", "aimessagechunk": "assistant", "gpt": "assistant",
-    "model": "assistant", "chatgpt": "assistant", "systemmessage": "system", "toolmessage": "tool",
+    "model": "assistant", "response": "assistant", "chatgpt": "assistant",
+    "systemmessage": "system", "toolmessage": "tool",
     "function_response": "tool", "observation": "tool", "tool_response": "tool", "tool_result":
     "tool", "function": "tool", "functionmessage": "tool", "humanmessagechunk": "user",
 }  # fmt: skip
@@ -44,11 +48,13 @@ def text_of(content: Any) -> str | None:
 
 @dataclass(slots=True)
 class Message:
-    # An assistant's message. lost: the text of an argument was thrown away by who kept it.
+    # An assistant's message. lost: the text of an argument was thrown away by who kept it. unread:
+    # its parts that nobody knows, which go on as they are.
     text: str | None = None
     reasoning: str = ""
     calls: list[Cells] = field(default_factory=list)
     lost: bool = False
+    unread: list[Any] = field(default_factory=list)
 
     def call(self, name: Any, arguments: Any, id: Any = None) -> None:
         # The text of arguments says what the model wrote; a value only what was made of it.
@@ -60,14 +66,14 @@ class Message:
 
     def take_calls(self, calls: Any) -> None:
         for call in items_of(calls):
-            function = at(call, "function")
-            inner = mapping_of(function if isinstance(function, Mapping) else call)
-            name = function if isinstance(function, str) else inner.get("name")
-            key = next((k for k in ("arguments", "args", "input") if k in inner), None)
-            self.call(name, None if key is None else inner[key], at(call, "id"))
+            name, arguments = name_and_arguments(mapping_of(call))
+            self.call(name, arguments, first_of(call, IDS))
 
     def to_dict(self) -> Cells:
         message: Cells = {"role": "assistant", "content": self.text}
+        if self.unread:
+            said = [{"type": "text", "text": self.text}] if self.text else []
+            message["content"] = [*said, *self.unread]
         if self.reasoning:
             message["reasoning_content"] = self.reasoning
         if self.calls:
@@ -90,38 +96,171 @@ def answer_of(messages: list[Message], finishes: Iterable[Any] = ()) -> Cells:
 
 
 def message_of(x: Any) -> Message:
-    # Of a message in the words of OpenAI, or nearly so.
-    made = Message(text_of(at(x, "content")))
-    made.reasoning = text_of(at(x, "reasoning_content") or at(x, "reasoning")) or ""
-    made.take_calls(at(x, "tool_calls"))
-    for part in items_of(at(x, "content")) if isinstance(at(x, "content"), list) else ():
-        if at(part, "type") == "tool_use" and not at(x, "tool_calls"):
-            made.call(at(part, "name"), at(part, "input"), at(part, "id"))
-        elif at(part, "type") in ("thinking", "reasoning"):
-            made.reasoning += str(at(part, "thinking") or at(part, "text") or "")
-    legacy = at(x, "function_call")
-    if isinstance(legacy, Mapping):
-        made.call(at(legacy, "name"), at(legacy, "arguments"))
+    # Of a message of any provider, SDK or convention.
+    x = value_of(x)
+    if not isinstance(x, Mapping):
+        return Message(text_of(x))
+    content = x.get("content")
+    if isinstance(content, Mapping) and "type" not in content:
+        x = {**x, "content": write_canonical(content)}
+    # Attributes of spans have lists as numbered members, or as JSON.
+    lists = {name: items_of(x[name]) for name in ("parts", "tool_calls") if x.get(name)}
+    assembly = Assembly()
+    take_own_message({**x, **lists}, assembly)
+    said = assembly.content or assembly.refusal
+    made = Message(joined(said) if said or content == "" else None, joined(assembly.reasoning))
+    for call in assembly.calls.to_list():
+        function = call["function"]
+        made.call(function["name"], function["arguments"], call["id"])
+    made.unread = list(assembly.unread().values())
     return made
 
 
+def answer_in(output: Any) -> Cells | None:
+    """Return the answer in what a tool kept as the output: a text, a message or the last of
+    several, parts, calls, items of a response, or a response. None for anything else.
+    """
+    output = value_of(output)
+    if isinstance(output, str):
+        return Message(output).cells()
+    if isinstance(output, list) and output and all(isinstance(x, Mapping) for x in output):
+        kinds = {str(x.get("type")) for x in output}
+        said = [x for x in output if "role" in x or "parts" in x or x.get("kind") == "response"]
+        if kinds & _ITEMS:
+            output = {"object": "response", "status": "completed", "output": output}
+        elif said:
+            own = [x for x in said if role_of(x.get("role") or x.get("kind")) == "assistant"]
+            output = (own or said)[-1]
+        elif kinds == {"None"} or "function" in kinds:
+            output = {"role": "assistant", "tool_calls": output}
+        else:
+            output = {"role": "assistant", "content": output}
+    if not isinstance(output, Mapping):
+        return None
+    if isinstance(output.get("completion"), str):
+        return Message(output["completion"]).cells()
+    if output.keys() & {"parts", "tool_calls", "role"} or (
+        "content" in output and "finishReason" not in output and output.get("type") != "message"
+    ):
+        finish = first(output.get("finish_reason"), output.get("stop_reason"))
+        return message_of(output).cells(finish)
+    return {"response": output} if is_response(output) else None
+
+
+_ITEMS = frozenset((
+    "message", "function_call", "custom_tool_call", "function_call_output", "web_search_call",
+    "custom_tool_call_output",
+))  # fmt: skip
+_RESULTS = frozenset((
+    "tool_result", "tool_call_response", "tool_response", "tool_return", "function_response",
+    "function_call_output", "custom_tool_call_output",
+))  # fmt: skip
+_RESULT = ("response", "result", "output", "content")
+_RESULT_MEMBERS = ("functionResponse", "function_response", "toolResult")
+# Parts of messages that are written into OpenAI's words; others stay as they are.
+_FOREIGN = frozenset(("tool_call", "tool_call_response", "tool-call", "tool-result", "None"))
+_OF_PYDANTIC = {"system-prompt": "system", "user-prompt": "user", "retry-prompt": "user"}
+
+
 def asked_of(messages: Any) -> list[Cells] | None:
-    # The conversation before an answer, as OpenAI has it.
-    asked = []
+    # The conversation before an answer, as OpenAI has it. None for what is no list of messages.
+    asked: list[Cells] = []
     for x in items_of(messages):
+        x = value_of(x)
         if not isinstance(x, Mapping):
             return None
-        made = Message()
-        made.take_calls(x.get("tool_calls"))
-        content = x.get("content", x.get("value"))
-        asked.append(asked_message(x.get("role") or x.get("from"), content, made, x))
+        asked += _asked(x)
     return asked or None
 
 
-def asked_message(role: Any, content: Any, made: Message, names: Any = None) -> Cells:
+def messages_of(value: list[Any]) -> list[Any] | None:
+    """Return messages as OpenAI has them, the list itself where they are its own already."""
+    if not all(isinstance(x, Mapping) for x in value):
+        return None
+    if all("role" in x and not _is_foreign(x) for x in value):
+        return value
+    has_any = any(x.keys() & {"role", "parts", "type", "kind", "content"} for x in value)
+    return asked_of(value) if has_any else None
+
+
+def _is_foreign(x: Mapping[str, Any]) -> bool:
+    parts = x.get("content")
+    return x.get("parts") is not None or any(
+        str(at(part, "type") or at(part, "part_kind")) in _FOREIGN or at(part, "part_kind")
+        for part in (parts if isinstance(parts, list) else ())
+        if not isinstance(part, str)
+    )
+
+
+def _asked(x: Mapping[str, Any]) -> Iterator[Cells]:
+    if isinstance(result := _result_of(x), dict):  # an item of its own
+        yield result
+        return
+    kind, content = str(x.get("type")), x.get("content", x.get("value"))
+    role = x.get("role") or x.get("from") or ("assistant" if x.get("kind") == "response" else None)
+    if role is None and kind in ("function_call", "custom_tool_call"):
+        made = Message()
+        made.take_calls([x])
+        yield asked_message("assistant", None, made)
+        return
+    if role is None and kind not in ("None", "message", "human", "ai", "system", "tool"):
+        return  # an item that is no message: reasoning, or a tool of the server's
+    parts = first(x.get("parts"), content if isinstance(content, list) else None)
+    if not _is_foreign(x):
+        made = Message()
+        made.take_calls(x.get("tool_calls"))
+        yield asked_message(role, _plain_content(content), made, x)
+        return
+    others = []
+    for part in items_of(parts):
+        if isinstance(result := _result_of(part), dict):
+            yield result
+        elif at(part, "part_kind") in _OF_PYDANTIC:
+            words = asked_message(_OF_PYDANTIC[part["part_kind"]], text_of(part.get("content")))
+            yield words
+        else:
+            others.append(part)
+    if others:
+        made = message_of({**x, "content": None, "parts": others})
+        yield asked_message(role, made.text, made, x)
+
+
+def _plain_content(content: Any) -> Any:
+    # Texts of the Responses API's messages are parts of their own kinds.
+    parts = content if isinstance(content, list) else []
+    own = parts and all(at(part, "type") in ("input_text", "output_text") for part in parts)
+    return text_of(content) if own else content
+
+
+def _result_of(part: Any) -> Cells | None:
+    # The result of a tool, as a message of its own.
+    inner = next((at(part, name) for name in _RESULT_MEMBERS if at(part, name) is not None), None)
+    kind = str(at(part, "type") or at(part, "part_kind")).replace("-", "_")
+    if inner is None and kind not in _RESULTS:
+        return None
+    result = part if inner is None else inner
+    value = next(
+        (
+            v
+            for k in ("response", "result", "output", "content")
+            if (v := at(result, k)) is not None
+        ),
+        None,
+    )
+    if isinstance(value, Mapping) and set(value) == {"type", "value"}:  # the AI SDK's output
+        value = value["value"]
+    message: Cells = {"role": "tool", "content": text_of(value) or ""}
+    if (id := first_of(result, IDS)) is not None:
+        message["tool_call_id"] = str(id)
+    if isinstance(name := first_of(result, NAMES), str):
+        message["name"] = name
+    return message
+
+
+def asked_message(role: Any, content: Any, made: Message | None = None, names: Any = None) -> Cells:
     # A message before the answer. made: its calls. names: what has the ids of calls and tools.
     message: Cells = {"role": role_of(role), "content": content}
-    if made.calls:
+    if made is not None and made.calls:
         message["tool_calls"] = made.calls
     for name in ("tool_call_id", "name"):
         if isinstance(at(names, name), str):
@@ -132,6 +271,10 @@ def asked_message(role: Any, content: Any, made: Message, names: Any = None) -> 
 def question_of(asked: Any) -> Cells:
     # Of what was sent: messages, their JSON, or a text.
     asked = value_of(asked)
+    if isinstance(asked, Mapping) and ("parts" in asked or "role" in asked):
+        asked = [asked]
+    if isinstance(asked, list) and asked and all(isinstance(x, str) for x in asked):
+        asked = "\n".join(asked)
     if isinstance(asked, list) and (messages := asked_of(asked)):
         return {"messages": messages}
     if isinstance(asked, str) and asked:
@@ -150,19 +293,24 @@ def tools_of(x: Any) -> list[Any] | None:
     for tool in [value] if isinstance(value, Mapping) and "name" in value else items_of(value):
         tool = value_of(tool)
         declared = at(tool, "functionDeclarations") or at(tool, "function_declarations")
-        spec = at(tool, "toolSpec")
         if declared:
-            tools += items_of(declared)
-        elif isinstance(spec, Mapping):
-            schema = at(spec, "inputSchema", "json") or at(spec, "inputSchema")
-            tools.append({**spec, "inputSchema": schema})
-        elif isinstance(tool, Mapping) and (at(tool, "function", "name") or tool.get("name")):
+            tools += [x for x in items_of(declared) if isinstance(x, Mapping)]
+        elif isinstance(tool, Mapping) and (
+            at(tool, "function", "name") or at(tool, "toolSpec", "name") or _is_function(tool)
+        ):
             # Attributes of spans are texts, a schema's as well.
             schema = tool.get("parameters")
             tools.append(
                 {**tool, "parameters": value_of(schema)} if isinstance(schema, str) else tool
             )
     return tools or None
+
+
+def _is_function(tool: Mapping[str, Any]) -> bool:
+    # Not one that only a provider runs, such as a web search.
+    kind = tool.get("type")
+    own = kind in (None, "function", "custom", "tool", "object") or "input_schema" in tool
+    return bool(tool.get("name")) and own
 
 
 def request_of(tools: Any, params: Any = None, **more: Any) -> Cells | None:
@@ -207,8 +355,11 @@ def count_of(x: Any) -> int | None:
 
 
 # The words of those who count tokens, in order of trust.
-_SENT = ("input", "promptTokens", "input_tokens", "prompt_tokens", "prompt")
-_RECEIVED = ("output", "completionTokens", "output_tokens", "completion_tokens", "completion")
+_SENT = ("input", "inputTokens", "promptTokens", "input_tokens", "prompt_tokens", "prompt")
+_RECEIVED = (
+    "output", "outputTokens", "completionTokens", "output_tokens", "completion_tokens",
+    "completion",
+)  # fmt: skip
 
 
 def token_cells(*usages: Any) -> Cells:
@@ -267,18 +418,45 @@ def whole_of(response: Any, error: Any = None) -> Cells:
         return {"response": response}
     if error:
         return {"error": error if isinstance(error, (str, Mapping)) else str(error)}
-    if isinstance(response, str) and response:
-        return Message(response).cells()
+    if response and (answer := answer_in(response)) is not None:
+        return answer
     raise Damaged("response", "the response is no answer of a model", response)
 
 
+_ASKED = ("messages", "contents", "input", "prompt")
+_SYSTEM = ("system", "systemInstruction", "system_instruction", "instructions")
+_TOOLS = ("tools", "functions")
+
+
 def of_request(request: Any, **more: Any) -> Cells:
-    # Messages, tools and parameters of a request's body.
+    # Messages, tools and parameters of a request's body, of any interface.
     body = mapping_of(request)
-    params = {k: v for k, v in body.items() if k not in ("messages", "input", "prompt", "tools")}
-    tools = first(body.get("tools"), body.get("functions"))
+    config = mapping_of(body.get("config"))  # of Google's client
+    asked = first(*(body.get(name) for name in _ASKED))
+    tools = first(
+        *(body.get(name) for name in _TOOLS),
+        at(body, "toolConfig", "tools"),
+        config.get("tools"),
+        at(body, "model_request_parameters", "function_tools"),
+    )
+    params = {k: v for k, v in body.items() if k not in (*_ASKED, *_SYSTEM, *_TOOLS, "config")}
     return {
-        **question_of(first(body.get("messages"), body.get("input"), body.get("prompt"))),
+        **with_system(
+            question_of(asked), first(*(at(x, n) for x in (body, config) for n in _SYSTEM))
+        ),
         "request": request_of(tools, params, **more),
-        "model": body.get("model"),
+        "model": first(body.get("model"), body.get("modelId")),
     }
+
+
+def with_system(question: Cells, system: Any) -> Cells:
+    # A system prompt that stands beside the messages comes before them.
+    text = text_of(first(at(system, "parts"), system)) if system else None
+    if not text:
+        return question
+    asked = question.get("messages") or []
+    if asked and asked[0]["role"] in ("system", "developer"):
+        return question
+    if not asked and question.get("input"):
+        asked = [{"role": "user", "content": question["input"]}]
+    return {"messages": [{"role": "system", "content": text}, *asked]}

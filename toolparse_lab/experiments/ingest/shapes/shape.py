@@ -79,6 +79,7 @@ class Log:
         self.left_out: Counter[tuple[str, str]] = Counter()  # (what, why)
         self.seen: set[str] = set()  # columns that are mapped
         self.conversations = False
+        self.steps: set[str] = set()  # traces of which the steps were read
         self._without: Counter[str] = Counter()
 
     def to_dict(self) -> dict[str, Any]:

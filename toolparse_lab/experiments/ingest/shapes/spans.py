@@ -12,16 +12,19 @@ from .parts import (
     Message,
     answer_of,
     asked_message,
+    asked_of,
     conversation_of,
     failed,
     first,
     message_of,
     number_of,
+    of_request,
     question_of,
     request_of,
     text_of,
     time_cells,
     token_cells,
+    with_system,
 )
 from .shape import Cells, Damaged, Log, Row, shape
 
@@ -62,6 +65,9 @@ def otlp(row: Row, log: Log) -> Iterator[Cells]:
 
 def _span(span: Row, log: Log) -> Iterator[Cells]:
     attributes = attributes_of(span)
+    said = at(attributes, "ai")
+    if (at(said, "response") or at(said, "prompt")) and at(attributes, "gen_ai", "output") is None:
+        return _sdk_span(span, attributes, log)
     if "gen_ai" not in attributes and attributes.keys() & {"llm", "openinference"}:
         return _inference(span, attributes, log)
     return _genai(span, attributes, log)
@@ -185,12 +191,15 @@ def otel(row: Row, log: Log) -> Iterator[Cells]:
 def _genai(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
     genai: Cells = dict(at(attributes, "gen_ai") or {})
     # The contents stand on the span, or on its events.
-    chosen = []
-    for event in items_of(span.get("events")):
-        name = str(pick(event, "name", "event_name") or "")
+    chosen, said = [], []
+    for event in (*items_of(span.get("events")), *items_of(at(attributes, "events"))):
+        name = str(pick(event, "name", "event_name") or at(event, "event.name") or "")
         of_event = attributes_of(event) if isinstance(event, Mapping) else {}
+        body = value_of(at(event, "body")) or of_event or event
         if name == "gen_ai.choice":
-            chosen.append(value_of(at(event, "body")) or of_event)
+            chosen.append(body)
+        elif name.startswith("gen_ai.") and name.endswith(".message"):
+            said.append({"role": name.split(".")[1], **body})
         inner = at(of_event, "gen_ai")
         for key, value in inner.items() if isinstance(inner, Mapping) else ():
             genai.setdefault(key, value)
@@ -200,12 +209,12 @@ def _genai(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
         raise Damaged("response", "gen_ai.output.messages is no JSON of messages", output[:120])
     reasons = items_of(at(genai, "response", "finish_reasons"))
     if isinstance(listed, list):
-        messages = [_genai_message(x) for x in listed]
+        messages = [message_of(x) for x in listed]
         finishes = [first(at(x, "finish_reason"), *reasons[:1]) for x in listed]
     else:
         # As before 1.37: an event for each choice, or traceloop's numbered completions.
         chosen = chosen or items_of(at(genai, "completion"))
-        messages = [_genai_message(at(x, "message") or x) for x in chosen]
+        messages = [message_of(at(x, "message") or x) for x in chosen]
         finishes = [first(at(x, "finish_reason"), *reasons[:1]) for x in chosen]
     operation = at(genai, "operation", "name")
     if messages:
@@ -224,49 +233,81 @@ def _genai(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
     else:
         log.leave_out("other spans", "they are no answer of a model")
         return
-    functions = items_of(at(attributes, "llm", "request", "functions"))
+    functions = items_of(at(attributes, "llm", "request", "functions")) or None
+    declared = at(attributes, "model_request_parameters", "function_tools")
     instructions = value_of(at(genai, "system_instructions"))
-    asked = [
-        _genai_asked(x)
-        for x in items_of(first(at(genai, "input", "messages"), at(genai, "prompt")))
-    ]
-    if instructions and asked and asked[0]["role"] != "system":
-        asked.insert(0, {"role": "system", "content": text_of(instructions)})
+    asked = asked_of(first(at(genai, "input", "messages"), at(genai, "prompt"), said)) or []
     params = {k: at(genai, "request", k) for k in PARAMS if at(genai, "request", k) is not None}
     yield {
         **answer,
-        **question_of(asked),
-        "request": request_of(at(genai, "tool", "definitions") or functions, params),
+        **with_system({"messages": asked} if asked else {}, instructions if asked else None),
+        "request": request_of(first(at(genai, "tool", "definitions"), functions, declared), params),
         "model": first(at(genai, "response", "model"), at(genai, "request", "model")),
         **token_cells(at(genai, "usage")),
         **_of_span(span, at(genai, "conversation", "id"), at(genai, "response", "id")),
     }
 
 
-def _genai_message(x: Any) -> Message:
-    parts = at(x, "parts")
-    if parts is None:
-        return message_of(x)
-    made = Message()
-    for part in items_of(parts):
-        kind, content = at(part, "type"), at(part, "content")
-        if kind == "tool_call":
-            made.call(at(part, "name"), at(part, "arguments"), at(part, "id"))
-        elif kind in ("reasoning", "thinking"):
-            made.reasoning += text_of(content) or ""
-        elif kind in ("text", None) and content is not None:
-            made.text = (made.text or "") + (text_of(content) or "")
-    return made
+@shape(
+    "ai_sdk",
+    ("attributes", "ai.", "attributes.ai."),
+    "spans of the AI SDK",
+    {
+        "response": "ai.response.text, ai.response.toolCalls",
+        "messages": "ai.prompt.messages, ai.prompt",
+        "tools": "ai.prompt.tools",
+        "model": "ai.response.model, ai.model.id",
+        "finish_reason": "ai.response.finishReason",
+    },
+    "wire text and chunks, cost",
+    lambda row: (
+        _is_span(
+            row, ("ai.response.", "ai.prompt.", "attributes.ai.response.", "attributes.ai.prompt.")
+        )
+        and not _is_span(row, ("gen_ai.output.", "attributes.gen_ai.output."))
+    ),
+)
+def ai_sdk(row: Row, log: Log) -> Iterator[Cells]:
+    return _sdk_span(row, attributes_of(row), log)
 
 
-def _genai_asked(x: Any) -> Cells:
-    made = _genai_message(x)
-    message = asked_message(at(x, "role"), made.text, made)
-    for part in items_of(at(x, "parts")):
-        if at(part, "type") == "tool_call_response":
-            result = first(at(part, "response"), at(part, "result"))
-            message |= {"content": text_of(result), "tool_call_id": str(at(part, "id") or "")}
-    return message
+def _sdk_span(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
+    sdk, genai = at(attributes, "ai"), at(attributes, "gen_ai")
+    name = str(first(at(sdk, "operationId"), span.get("name")) or "")
+    trace = str(first(pick(span, "traceId", "trace_id"), pick(span, "context.trace_id")) or "")
+    if ".do" in name:
+        log.steps.add(trace)
+    elif trace and trace in log.steps:
+        log.leave_out("outer spans", "their steps, which are spans as well, say the same")
+        return
+    said = at(sdk, "response")
+    if at(said, "text") is None and at(said, "toolCalls") is None and at(said, "object") is None:
+        if (error := _error_of_span(span)) is None:
+            log.leave_out("spans without an answer", "their contents were not recorded")
+            return
+        answer = error
+    else:
+        calls = value_of(at(said, "toolCalls"))
+        made = message_of({
+            "role": "assistant",
+            "content": text_of(first(at(said, "text"), at(said, "object"))),
+            "reasoning_content": text_of(at(said, "reasoning")),
+            "tool_calls": calls if isinstance(calls, list) else None,
+        })  # fmt: skip
+        reason = first(at(said, "finishReason"), *items_of(at(genai, "response", "finish_reasons")))
+        answer = made.cells("tool_calls" if reason == "tool-calls" else reason)
+    prompt = at(sdk, "prompt")
+    sent = value_of(at(prompt, "messages"))
+    asked = question_of(sent) if sent else of_request(prompt)
+    params = {k: at(genai, "request", k) for k in PARAMS if at(genai, "request", k) is not None}
+    yield {
+        **answer,
+        **{k: v for k, v in asked.items() if k in ("messages", "input")},
+        "request": request_of(first(at(prompt, "tools"), at(asked, "request", "tools")), params),
+        "model": first(at(said, "model"), at(sdk, "model", "id"), at(genai, "request", "model")),
+        **token_cells(at(sdk, "usage"), at(genai, "usage")),
+        **_of_span(span),
+    }
 
 
 def _error_of_span(span: Row, kind: Any = None) -> Cells | None:

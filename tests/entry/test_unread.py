@@ -1,0 +1,221 @@
+"""A part of a kind that nobody knows is never dropped in silence, at any place of any shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import toolparse_lab as tp
+from toolparse_lab.entry.capture import capture
+
+TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
+WORDS = st.from_regex(r"zz_[a-z]{1,6}", fullmatch=True)
+VALUES = st.one_of(st.integers(1, 9), st.just("text"), st.just({"name": "f", "a": 1}), st.just([1]))
+MEMBERS = st.dictionaries(WORDS, VALUES, min_size=1, max_size=3)
+PARTS = st.one_of(MEMBERS, st.builds(lambda kind, more: {"type": kind, **more}, WORDS, MEMBERS))
+Place = Callable[[dict[str, Any]], Any]
+
+
+def _chat(message: dict[str, Any]) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+
+
+def _chat_chunks(delta: dict[str, Any]) -> list[dict[str, Any]]:
+    end = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    return [{"choices": [{"index": 0, "delta": d}]} for d in ({"role": "assistant"}, delta)] + [
+        {"choices": [end]}
+    ]
+
+
+def _responses(*output: Any) -> dict[str, Any]:
+    return {"object": "response", "status": "completed", "output": list(output)}
+
+
+def _responses_events(*events: Any) -> list[dict[str, Any]]:
+    done = {"type": "response.completed", "response": _responses()}
+    return [{"type": "response.created", "response": {"id": "r"}}, *events, done]
+
+
+def _anthropic_events(*events: Any) -> list[dict[str, Any]]:
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    return [{"type": "message_start", "message": {"content": []}}, *events, end]
+
+
+def _gemini(*parts: Any) -> dict[str, Any]:
+    content = {"role": "model", "parts": list(parts)}
+    return {"candidates": [{"content": content, "finishReason": "STOP"}]}
+
+
+def _converse(*blocks: Any) -> dict[str, Any]:
+    message = {"role": "assistant", "content": list(blocks)}
+    return {"output": {"message": message}, "stopReason": "end_turn"}
+
+
+def _converse_events(*events: Any) -> list[dict[str, Any]]:
+    return [{"messageStart": {"role": "assistant"}}, *events, {"messageStop": {"stopReason": "x"}}]
+
+
+def _delta(part: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": 0, "delta": part}
+
+
+PLACES: dict[str, Place] = {
+    "chat part": lambda part: _chat({"role": "assistant", "content": [part]}),
+    "chat content": lambda part: _chat_chunks({"content": part}),
+    "chat call": lambda part: _chat({"role": "assistant", "tool_calls": [part]}),
+    "chat member": lambda part: _chat({"role": "assistant", "content": None, "zz_member": part}),
+    "chat delta": lambda part: _chat_chunks({"content": [part]}),
+    "chat delta's member": lambda part: _chat_chunks({"zz_member": part}),
+    "chat delta's call": lambda part: _chat_chunks({"tool_calls": [part]}),
+    "chat chunk": lambda part: [*_chat_chunks({}), part],
+    "choice": lambda part: [{"choices": [{"index": 0, "zz_member": part}]}, *_chat_chunks({})],
+    "responses item": lambda part: _responses(part),
+    "responses part": lambda part: _responses({"type": "message", "content": [part]}),
+    "responses event": lambda part: _responses_events({"type": "response.zz.delta", "x": part}),
+    "responses item added": lambda part: _responses_events(
+        {"type": "response.output_item.added", "output_index": 0, "item": part}
+    ),
+    "responses item done": lambda part: _responses_events(
+        {"type": "response.output_item.done", "output_index": 0, "item": part}
+    ),
+    "responses part added": lambda part: _responses_events(
+        {"type": "response.content_part.added", "output_index": 0, "part": part}
+    ),
+    "responses at the end": lambda part: [
+        {"type": "response.created", "response": {"id": "r"}},
+        {"type": "response.completed", "response": _responses(part)},
+    ],
+    "anthropic block": lambda part: {
+        "type": "message", "role": "assistant", "content": [part], "stop_reason": "end_turn",
+    },
+    "anthropic block start": lambda part: _anthropic_events(
+        {"type": "content_block_start", "index": 0, "content_block": part}
+    ),
+    "anthropic delta": lambda part: _anthropic_events(_delta(part)),
+    "anthropic event": lambda part: _anthropic_events(part),
+    "gemini part": _gemini,
+    "gemini candidate": lambda part: {"candidates": [{"zz_member": part, "finishReason": "STOP"}]},
+    "gemini content": lambda part: {
+        "candidates": [{"content": {"role": "model", "zz_member": part}, "finishReason": "STOP"}]
+    },
+    "gemini chunk": lambda part: [_gemini(part), _gemini()],
+    "gemini array": lambda part: json.dumps([_gemini(part), _gemini()]),
+    "gemini event": lambda part: f"data: {json.dumps(_gemini(part))}\n\n",
+    "converse block": _converse,
+    "converse start": lambda part: _converse_events(
+        {"contentBlockStart": {"start": part, "contentBlockIndex": 0}}
+    ),
+    "converse delta": lambda part: _converse_events(
+        {"contentBlockDelta": {"delta": part, "contentBlockIndex": 0}}
+    ),
+    "converse event": lambda part: _converse_events(part),
+    "cohere part": lambda part: {
+        "message": {"role": "assistant", "content": [part]}, "finish_reason": "COMPLETE",
+    },
+    "cohere call": lambda part: {
+        "message": {"role": "assistant", "tool_calls": [part]}, "finish_reason": "COMPLETE",
+    },
+    "cohere event": lambda part: [
+        {"type": "message-start", "id": "x"},
+        {"type": "content-delta", "index": 0, "delta": {"message": {"content": part}}},
+        {"type": "message-end", "delta": {"finish_reason": "COMPLETE"}},
+    ],
+    "ollama call": lambda part: {"message": {"content": "", "tool_calls": [part]}, "done": True},
+    "ollama member": lambda part: {"message": {"content": "", "zz_member": part}, "done": True},
+    "ollama part": lambda part: {"message": {"content": [part]}, "done": True},
+    "ollama piece": lambda part: [
+        {"message": {"content": "", "zz_member": part}, "done": False},
+        {"message": {"content": ""}, "done": True},
+    ],
+    "ai sdk part": lambda part: {"role": "assistant", "content": [part]},
+    "ai sdk result": lambda part: {"content": [part], "finishReason": "stop"},
+    "ai sdk call": lambda part: {"text": "", "toolCalls": [part], "finishReason": "stop"},
+    "ai sdk stream": lambda part: [
+        {"type": "start"}, part, {"type": "finish", "finishReason": "stop"},
+    ],
+    "genai part": lambda part: {"role": "assistant", "parts": [part]},
+    "pydantic-ai part": lambda part: {"kind": "response", "parts": [part]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+@settings(max_examples=12, deadline=None)
+@given(part=PARTS)
+def test_no_part_is_dropped_in_silence(place: str, part: dict[str, Any]) -> None:
+    body = PLACES[place](part)
+    found = capture(body)
+    assert found.unread, body
+    assert any("zz" in unread for unread in found.unread)
+    result = tp.parse(body, tools=TOOLS)
+    assert (result.calls, result.ok) == ((), False)
+    assert "response.unread_part" in {problem.code for problem in result.problems}
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[tp.Lab]:
+    with tp.Lab(tmp_path / "runs.db") as made:
+        yield made
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_such_an_answer_is_no_abstention(place: str, lab: tp.Lab) -> None:
+    body = PLACES[place]({"type": "zz_kind", "zz_name": "f"})
+    rows = [{"case_id": "c", "input": "Hi", "response": body, "target": []}]
+    (trial,) = lab.ingest(rows, tools=TOOLS, progress=False).trials()
+    assert (trial.outcome, trial.sub_code) == ("attempted_unparseable", "unread_part")
+    assert "zz" in trial.detail
+    assert trial.blame.code == "unread_part"
+    again = trial.reparse()
+    assert (again.outcome, again.sub_code) == (trial.outcome, trial.sub_code)
+
+
+def test_beside_a_call_it_is_a_warning() -> None:
+    call = {"functionCall": {"name": "f", "args": {"a": 1}}}
+    result = tp.parse(_gemini(call, {"zz_name": 1}), tools=TOOLS)
+    assert [call.arguments for call in result.calls] == [{"a": 1}]
+    (problem,) = result.problems
+    assert (problem.code, problem.severity) == ("response.unread_part", "warning")
+
+
+SERVER_SIDE: tuple[Any, ...] = (
+    _responses(
+        {"type": "web_search_call", "id": "w", "status": "completed", "action": {}},
+        {"type": "custom_tool_call", "call_id": "x", "name": "x_keyword_search", "input": "{}"},
+        {"type": "message", "content": [{"type": "output_text", "text": "Well"}]},
+    ),
+    _responses_events(
+        {"type": "response.output_item.added", "output_index": 0,
+         "item": {"type": "custom_tool_call", "name": "x_user_search", "input": ""}},
+        {"type": "response.custom_tool_call_input.delta", "output_index": 0, "delta": "{}"},
+        {"type": "response.output_text.delta", "output_index": 1, "delta": "Well"},
+    ),
+    _anthropic_events(
+        {"type": "content_block_start", "index": 0,
+         "content_block": {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}},
+        _delta({"type": "input_json_delta", "partial_json": "{}"}),
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "Well"}},
+    ),
+    _gemini({"executableCode": {"code": "1"}}, {"codeExecutionResult": {}}, {"text": "Well"}),
+    _converse({"toolUse": {"type": "server_tool_use", "name": "s", "input": {}}}, {"text": "Well"}),
+    _chat({"content": "Well", "tool_calls": [{"id": "1", "type": "web_search_call", "function":
+           {"name": "web_search", "arguments": "{}"}}]}),
+    {"content": [{"type": "tool-call", "toolCallId": "1", "toolName": "s", "input": "{}",
+                  "providerExecuted": True}, {"type": "text", "text": "Well"}],
+     "finishReason": "stop"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("body", SERVER_SIDE)
+def test_tools_that_a_server_runs_are_no_calls_of_the_client(body: Any) -> None:
+    found = capture(body)
+    assert (found.tool_calls, found.content, found.unread) == ((), "Well", ())
+    # One that the request offers is the client's own.
+    own = {"type": "custom_tool_call", "call_id": "x", "name": "web_search", "input": "{}"}
+    offered = {**_responses(own), "tools": [{"type": "custom", "name": "web_search"}]}
+    assert len(capture(offered).tool_calls) == 1
