@@ -74,7 +74,7 @@ def test_a_page_out_of_date_is_noticed(tmp_path: Path, monkeypatch: pytest.Monke
 # ids
 
 PREFIXES = {i.partition(".")[0] for i in (*RULES, *CODES)}
-ID = re.compile(rf"(?:{'|'.join(sorted(PREFIXES))})\.[a-z][a-z0-9_-]*")
+ID = re.compile(rf"(?:{'|'.join(sorted(PREFIXES))})\.[a-z][a-z0-9-]*")
 
 
 def ids_in(source: str) -> set[str]:

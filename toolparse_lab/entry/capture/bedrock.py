@@ -48,7 +48,7 @@ def is_converse_event(obj: Any) -> bool:
     keys = keys_of(obj) if isinstance(obj, Mapping) else ()
     if any(name in EVENTS for name in keys) and len(keys) <= 2:
         return "metadata" not in keys or isinstance(get(get(obj, "metadata"), "usage"), Mapping)
-    if "contentBlockIndex" in keys or set(keys) in ({"role"}, {"role", "p"}):
+    if "contentBlockIndex" in keys:
         return True
     return "output" not in keys and ("stopReason" in keys or {"usage", "metrics"} <= set(keys))
 

@@ -380,7 +380,7 @@ def _streamed(
         if take_chunk(message, assembly):
             count += 1
         # What is of no known shape is missed, as long as there is something that is.
-        elif keys_of(message):
+        elif set(keys_of(message)) - {"role"}:
             assembly.miss(get(message, "type") or "event", message)
     end_partial(assembly)
     if not count and not done and not unreadable:
