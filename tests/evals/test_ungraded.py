@@ -147,7 +147,7 @@ def test_one_definition_of_a_failure(tmp_path: Path, capsys: Any) -> None:
         assert (cells["n"].sum(), cells["attempts"].sum()) == (200, 153)
         assert (cells["executable"] * cells["attempts"]).sum() == pytest.approx(107)
         assert main(["view", "latest", "--store", store, "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["case_id"] == "1-0"
+        assert json.loads(capsys.readouterr().out)["case"]["id"] == "1-0"
 
 
 def test_a_filter_gives_the_share_of_each_cell_s_own_answers() -> None:

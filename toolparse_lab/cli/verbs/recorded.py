@@ -404,6 +404,7 @@ def _json(trial: Trial) -> dict[str, Any]:
         "policy": trial.policy,
         "trial": trial.trial,
         "outcome": trial.outcome,
+        "cause": trial.cause,
         "detail": trial.score.detail if trial.score else trial.missing_reason,
         "request": trial.request,
         "raw": completion.raw if completion else None,
