@@ -34,6 +34,8 @@ def test_dialects(case: dict[str, Any]) -> None:
     edits = {edit.rule for call in result.calls for edit in call.edits}
     steps = {step.rule for call in result.calls for step in call.steps}
     assert edits | steps == set(case.get("rules", ()))
+    if "problems" in case:
+        assert [p.code for p in result.problems] == case["problems"]
     if case.get("auto", True):
         by_auto = tp.parse(case["raw"], "auto", tools=tools)
         assert [[c.name, c.arguments] for c in by_auto.calls if c.ok] == case["calls"]

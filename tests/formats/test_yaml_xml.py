@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
@@ -149,6 +149,7 @@ JSON = st.recursive(
 @settings(deadline=None, max_examples=examples(120))
 @given(st.dictionaries(TEXT, JSON, max_size=4))
 def test_whatever_is_written_reads_back(arguments: dict[str, Any]) -> None:
+    assume(arguments != {"": {}})  # how some models write none
     source = json.dumps(arguments)
     text = YAML_XML.write_call("any", source, SPECS["any"])
     (call,) = tp.parse(text, "yaml_xml", TOOLS).calls

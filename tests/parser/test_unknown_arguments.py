@@ -60,7 +60,8 @@ def test_a_silent_schema_gives_a_note(arguments: Any) -> None:
     assert (note.code, note.severity, note.path) == ("call.unknown-argument", "info", f"/{name}")
     assert ("the nearest is 'harbor'" in note.message) == bool(name)
     assert note.span is not None
-    assert (call.valid, call.verdict, call.arguments) == (True, "clean", arguments)
+    assert call.unchecked == (f"/{name}",)
+    assert (call.valid, call.verdict, call.arguments) == (True, "unchecked", arguments)
     (row,) = calls_frame(tp.parse(call_text(arguments), "hermes", [SILENT])).to_dict("records")
     assert row["n_unknown_arguments"] == 1
 

@@ -194,6 +194,8 @@ _RULES = (
         "all characters stay, and the call goes on after the last quote"),
     Rule("pythonic.print", False, "A `print(…)` around a call is dropped.",
         "that the call is to be executed and not shown is a guess"),
+    Rule("pythonic.stray-bracket", True, "A bracket that closes nothing after the list is dropped.",
+        "nothing follows it, and nothing is open"),
     Rule("pythonic.quoted-name", True, "Quotes around the name of a call are dropped.",
         "a name is the same with quotes"),
     Rule("pythonic.quoted-call", True,
@@ -288,6 +290,9 @@ _RULES = (
         "the JSON says the arguments in full"),
     Rule("read.python-body", True, "The body was calls written as Python instead of JSON.",
         "the calls are whole in their own notation"),
+    Rule("read.other-format", True,
+        "Behind the format's own opener stood another format's body, and was read as that.",
+        "the other format reads it strictly, and the tool is on offer"),
     Rule("read.tags-in-value", True, "Tags of the format inside a value are text of that value.",
         "all characters of the value stay"),
     Rule("read.look-alike", True,
@@ -334,7 +339,7 @@ _RULES = (
         "The digit 1 or 0 becomes a boolean, where the schema admits only that.",
         "where only booleans are legal the digit has one meaning"),
     Rule("coerce.null-from-string", True,
-        "The word null becomes null where the schema has null and no string.",
+        "The word null or None becomes null where the schema has null and no string.",
         "where no text is legal the word has one meaning"),
     Rule("coerce.value-from-raw-text", True,
         "Raw text that is JSON of another type becomes that, where the schema names the type "
@@ -430,6 +435,8 @@ _SENTENCES = {
         "The call is in reasoning that is closed only after it: it is shown, and must not be "
         "executed.",
     "call.after-turn": "The call is after the end of the model's own turn, in one that it made up.",
+    "call.replacement-character":
+        "Arguments hold U+FFFD, which stands for a character that a server or a client cut in two.",
     "call.looks-like": "Text looks like a call of a tool on offer, and no call was read from it.",
     "call.only-in-reasoning":
         "The only call of the answer is in its reasoning, and nothing follows it.",

@@ -48,6 +48,12 @@ def finish(log: Log, raw: str, setting: Setting, read: Reader | None) -> None:
         log.problems += lost_calls(log, raw, setting, read)
     elif setting.protocol.id == "auto" or setting.protocol.id in OF_SERVER:
         doubt_empty_calls(log, raw, setting.specs, read)
+    cut = raw.find("\ufffd")
+    if cut >= 0 and any(s.kind == "call" and "\ufffd" in s.said(raw) for s in log.segments):
+        message = "a replacement character is in the arguments: something cut a character in two"
+        log.problems.append(
+            Problem("scan", "call.replacement-character", "info", message, "", Span(cut, cut + 1))
+        )
     if log.texts and setting.recovers:
         log.problems += look_alikes(log, raw, setting, read)
     if log.shown:

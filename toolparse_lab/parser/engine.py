@@ -120,7 +120,7 @@ class StreamParser:
         if feed.base > log.text_start:
             log.end_text(feed.base)
         raw = "".join(feed.pieces)
-        if log.texts or log.thought_end is not None or not log.calls:
+        if log.texts or log.thought_end is not None or not log.calls or "\ufffd" in raw:
             finish(log, raw, setting, None if self._inner else self._read_inner)
         self._result = ParseResult(
             raw, self.protocol.id, self.options, tuple(log.segments), tuple(log.calls),

@@ -41,7 +41,7 @@ from ..core.types import (
 from ..core.types.call import LateAccount, make_call, make_late_call
 from ..core.types.spans import Severity, StepSpans, make_problem
 from ..core.values import escape_token, write_canonical
-from ..formats.base import DecodeContext, Decoded, Opening, Places, Protocol, Tools
+from ..formats.base import DecodeContext, Decoded, Opening, Places, Protocol, Tools, with_step
 from ..formats.python.call import read_instead
 from ..formats.tool_names import near_tool, offered_name
 from .provenance import find_spans, trace_table
@@ -116,10 +116,34 @@ class Resolver:
         try:
             return self.protocol.codec.read(body.text, context)
         except Refusal as refusal:
-            return read_instead(body.text, context) or refusal
+            calls = read_instead(body.text, context)
+            return calls or self._read_as_another(body, context) or refusal
         except Exception as e:
             # Model text must never raise; a fault of ours becomes a problem that says so.
             return _fault(e)
+
+    def _read_as_another(self, body: Body, context: DecodeContext) -> tuple[Decoded, ...]:
+        # A model may write another format that has this very opener. Read is what that format reads
+        # strictly, as calls of tools on offer.
+        if not (context.repair and context.closed and self.tools) or body.protocol:
+            return ()
+        size = body.start - body.opener
+        head = next((h for h in self.protocol.envelope.heads(self.tools) if len(h) == size), "")
+        if not head:
+            return ()
+        from ..formats.auto import AUTO  # start-up time: reads every format
+
+        opening = AUTO.envelope.open(head + body.text, 0, True, self.tools)
+        if not isinstance(opening, Opening) or opening.owner is None or opening.end != size:
+            return ()
+        try:
+            calls = opening.owner.codec.read(body.text, replace(context, opening=opening))
+        except Refusal:
+            return ()
+        if not all(c.readable and not c.edits and c.name in self.tools for c in calls):
+            return ()
+        body.protocol = opening.owner.id
+        return tuple(with_step(call, "read.other-format") for call in calls)
 
     def calls(
         self, decoded: Outcome, body: Body, segment: Segment, segment_index: int, index: int
@@ -336,12 +360,15 @@ class Resolver:
             return source_json, arguments_json, coerced
         if known is not None and isinstance(value, dict) and not value.keys() <= known[0]:
             unknown = [name for name in value if name not in known[0]]
-            if self.options.unknown_arguments == "drop":
+            # Some models write a call without arguments as {"": {}}.
+            choice, is_closed = self.options.unknown_arguments, known[1]
+            is_empty = value == {"": {}} and choice == "keep" and not is_closed
+            if choice == "drop" or is_empty:
                 after = {name: v for name, v in value.items() if name in known[0]}
                 step = Step("coerce", "coerce.unknown-argument", "", None, value, after)
                 value, arguments_json, coerced = after, write_canonical(after), (*coerced, step)
                 StepSpans(coerced, partial(find_spans, d, coerced, body.start, body.text))
-            elif not known[1]:
+            elif not is_closed:
                 problems += self._unknown_arguments(unknown, known[0], d, coerced, body, tool)
 
         # What did not fit under these policies was not changed by them, and does not fit now; so

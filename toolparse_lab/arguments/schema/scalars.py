@@ -158,7 +158,7 @@ def _boolean_from_text(record: Record, value: str, path: str) -> Value:
 
 
 def _null_from_text(record: Record, value: str, path: str) -> Value:
-    if value.strip(SPACE) != "null":
+    if value.strip(SPACE) not in ("null", "None"):
         return value
     return record.note("coerce.null-from-string", path, value, None)
 

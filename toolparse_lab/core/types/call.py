@@ -112,6 +112,7 @@ CallStatus: TypeAlias = Literal["ok", "unknown_tool", "truncated", "undecodable"
 Origins: TypeAlias = Mapping[str, Origin]
 """JSON Pointer into the arguments -> place in raw"""
 
+_UNCHECKED = ("validate.unchecked", "call.unknown-argument")
 _PATHS_IN_MESSAGE = 20
 
 
@@ -343,6 +344,8 @@ class ToolCall:
     def unchecked(self) -> tuple[str, ...]:
         """JSON Pointers of the values that no part of the schema could check.
 
+        Their part of it cannot be used, or the tool has no argument of that name.
+
         >>> import toolparse_lab as tp
         >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
         >>> tools = [{"name": "f", "parameters": {"properties": {"a": {"$ref": "#/$defs/Lost"}}}}]
@@ -350,7 +353,7 @@ class ToolCall:
         >>> call.unchecked, call.verdict
         (('/a',), 'unchecked')
         """
-        return tuple(p.path for p in self.problems if p.code == "validate.unchecked")
+        return tuple(p.path for p in self.problems if p.code in _UNCHECKED)
 
     @property
     def readable(self) -> bool:

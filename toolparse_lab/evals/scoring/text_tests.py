@@ -15,7 +15,7 @@ from ..cases.case import Case
 from ..cases.loading import case_of_members
 from ..cases.row_files import READERS, RowSource, is_packed, read_rows
 from ..cases.rows import is_missing
-from .outcomes import SUCCESSES, cause_of, first_error
+from .outcomes import SUCCESSES, is_failure
 from .score import Score, score_text
 
 # Member of a case or a test -> its names in a row, the first that is there.
@@ -132,8 +132,7 @@ def run_test(test: TextTest, options: ParseOptions | None = None) -> TextVerdict
     result = parse_text(test.raw, test.protocol, case.tools, options, request=request)
     score = score_text(case, result, finish_reason=test.finish_reason)
     if case.target is None:
-        code = first_error(result)
-        passed = not cause_of(score.outcome, score.sub_code, code, graded=False)
+        passed = not is_failure(score.outcome, not result.ok)
         if not passed and score.outcome == "ungraded":
             score = replace(score, detail=result.why().splitlines()[0])
     else:

@@ -12,7 +12,6 @@ from ...cli.options import (
     POLICY,
     RUN,
     STORE,
-    TRUST,
     Option,
     need_lab,
     open_lab,
@@ -113,7 +112,6 @@ def _endpoints(options: Any) -> int:
 @verb(
     "blame",
     CONFIG,
-    TRUST,
     RUN,
     Option("trial [TRIAL]", "a trial's id (default: all that failed)"),
     Option("--ask", "ask again under interventions, at most --budget"),

@@ -31,7 +31,10 @@ from .judge import read_words, settle
 from .scan import name_first
 from .source import ONE_CALL, BodySource, items_of, unescape_offsets, units_of
 
-NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name", "action")
+NAME_KEYS = (
+    "name", "tool_name", "tool", "function", "function_name", "action", "tool_call",
+    "function_call",
+)  # fmt: skip
 ARGUMENT_KEYS = (
     "arguments", "parameters", "args", "params", "input", "tool_input", "action_input",
 )  # fmt: skip

@@ -44,6 +44,9 @@ def read_calls(body: str, context: DecodeContext, json_words: bool = False) -> t
             reader.pos += 1
             calls += reader.statements("]")
             reader.pos += 1
+            stray = reader.stray_brackets()
+            if stray is not None and calls:
+                calls[-1] = replace(calls[-1], edits=(*calls[-1].edits, stray))
         else:
             calls.append(reader.statement())
         if reader.skip() in (",", ";"):

@@ -77,6 +77,7 @@ _NAMED = re.compile(r"\w\s{0,4}[=:]\s{0,4}\Z")
 _SEPARATED = re.compile(r"[,:]\s{1,8}\Z|[\[({]\s{0,8}\Z")
 _MOST_INNER = 64
 
+_STRAY_END = re.compile(r"\s{0,40}+(\]{1,4}+)\s*+\Z")
 _PIECE = re.compile(
     r"(?P<open>[(\[{])|(?P<close>[)\]}])"
     r"|(?:(?<=[=,:(\[{])|(?<=[=,:(\[{][ ])|(?<=[=,:(\[{]\n))[bBrRfFuU]{0,2}+"
@@ -436,6 +437,14 @@ class PythonReader(LiteralReader):
         if first is not None and not any(call.readable for call in calls):
             raise first
         return calls
+
+    def stray_brackets(self) -> Edit | None:
+        """Pass brackets that close nothing at the end of the text, and return their edit."""
+        stray = _STRAY_END.match(self.text, self.pos) if self.repair else None
+        if stray is None:
+            return None
+        self.pos = stray.end()
+        return Edit(Span(*stray.span(1)), "", "pythonic.stray-bracket")
 
     def quoted(self) -> Decoded:
         # a call that a model put into quotes as a whole

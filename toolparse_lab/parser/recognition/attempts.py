@@ -60,7 +60,7 @@ _MARKS = (_REACT, _CLOSERS)
 
 # Calls as JSON: a member that names a function. Typographic quotes count, since models write them.
 _NAME_KEYS = r"name|tool|tool_name|tool_call|function|function_name|action|recipient_name"
-_JSON_NAME = re.compile(
+JSON_NAME = re.compile(
     rf"""[{{,\[]\s*["'“]?(?:{_NAME_KEYS})["'”]?\s*:\s*"""
     r"""["'“](?:functions\.)?([^"'“”\n]{1,200})["'”]"""
 )
@@ -125,7 +125,7 @@ def _all_signs() -> Signs:
 # How the patterns are compiled. Those of all formats take 40 milliseconds, as long as to parse and
 # score a hundred answers, and logs may have other tools in every row. So what names no tool is
 # compiled once for all tools, and the rest only for an answer with a tool's name in it.
-_CODE_LIST = re.compile(r"\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))")
+_CODE_LIST = re.compile(r"\A\s*\[\s*[\"']?[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))")
 Patterns: TypeAlias = "tuple[tuple[str, re.Pattern[str]], ...]"
 """(code, pattern) in the order in which they win over one another."""
 
@@ -181,8 +181,9 @@ def _patterns_of(
                 rf"</(?:\w{{1,20}}:)?(?:{tool})>"
                 rf"|<(?!{_TAGS_OF_WORDS}\b)[^<>\n]{{1,120}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,120}}>"
                 rf"|>[^<>\n]{{0,60}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,60}}<"
-                rf"|<(?!/|{_TAGS_OF_WORDS}\b)[^<>\n]{{1,80}}>\s{{0,9}}{name}(?::\d{{1,4}})?\s{{0,9}}<",
-                re.IGNORECASE,
+                rf"|<(?!/|{_TAGS_OF_WORDS}\b)[^<>\n]{{1,80}}>\s{{0,9}}{name}(?::\d{{1,4}})?\s{{0,9}}<"
+                rf"|^[ \t]*{name}[ \t]*\n\s{{0,40}}<(?:{key})>",
+                re.IGNORECASE | re.MULTILINE,
             ),
         ),
         ("json", re.compile(rf"""[{{,\[]\s*["'](?:{tool})["']\s*:\s*\{{""")),
@@ -251,7 +252,7 @@ def find_attempt(
             found.append(Attempt(code, searched[site.start : site.end], site.start))
             break
     # A JSON member that names a tool. Any key may do that, where there are arguments with it.
-    named = (m for m in _JSON_NAME.finditer(searched) if _is_json_call(searched, m, names))
+    named = (m for m in JSON_NAME.finditer(searched) if _is_json_call(searched, m, names))
     if not find("json", named):
         given = _argument_pattern(keys)
         around = (

@@ -10,13 +10,9 @@ from .bare_calls import JsonValue
 from .held import FENCE_SO_FAR, Held, count_ticks
 from .quotes import run_length
 
-_FENCE_LINE = (
-    r"`{3,}+[ \t]{0,8}(?i:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}\r?\n\s{0,40}"
-)
-_FENCE_HEAD = (
-    r"`{3,}+[ \t]{0,8}(?i:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}"
-    r"(?:\r?\n\s{0,40}|(?=[{\[]))"
-)
+_OPENING = r"`{3,}+[ \t]{0,8}(?i:json|json5|jsonc|tools?_calls?|function_calls?|tool|)[ \t]{0,8}"
+_FENCE_LINE = rf"{_OPENING}\r?\n\s{{0,40}}"
+_FENCE_HEAD = rf"{_OPENING}(?:\r?\n\s{{0,40}}|(?=[{{\[]))"
 # Some models put the fence that they were taught into one more.
 _FENCE = re.compile(rf"(?P<outer>{_FENCE_LINE}(?=```))?(?P<inner>{_FENCE_HEAD})")
 _INNER_SO_FAR = re.compile(

@@ -13,10 +13,10 @@ from itertools import islice
 from ...core.types import Problem, Span
 from ...core.types.spans import Severity
 from ..state import Log, Setting
-from .attempts import find_attempt, iter_examples, parameter_names
+from .attempts import JSON_NAME, find_attempt, iter_examples, parameter_names
 from .call_sites import call_sites
 from .lost_calls import Reader
-from .shown import merged
+from .shown import masked, merged
 
 _LOOK_ALIKE = "call.looks-like"
 _MOST_MENTIONS = 20
@@ -31,7 +31,7 @@ _SIGN_AFTER = re.compile(
 )
 # What a call under another name is written with. Each begins with a literal, which is found fast.
 _CALLED = re.compile(r"\((?<=[\w\]]\()(?:\w{1,40}[ \t]?=[^=]|[\"'{])")
-_MEMBER = re.compile(r"\"\s{0,8}:\s{0,8}[\"{\[\d]")
+_MEMBER = re.compile(r"[\"']\s{0,8}:\s{0,8}[\"'{\[\d]")
 _TAG = re.compile(r"<\W?(?:tool|function|invoke|call)", re.IGNORECASE)
 _SIGN_BEFORE = re.compile(r"(?:[<\"“>;:=\[][ \t]?|<\w{1,8}[ \t])[*`]{0,3}\Z")
 # Signs that look like those of a tag, each as long as the one that it stands for.
@@ -82,11 +82,15 @@ def look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator[
             place = Span(begin + at, begin + at + len(attempt.text))
             severity: Severity = "warning" if name in called else "error"
             yield Problem("scan", _LOOK_ALIKE, severity, message, "", place)
-        for site in sites[:_MOST_MENTIONS]:
-            if not site.attempt:
-                message = f"{site.name} is mentioned here with the sign of a call, and not called"
-                place = Span(begin + site.start, begin + site.end)
-                yield Problem("scan", _LOOK_ALIKE, "info", message, "", place)
+        mentions = [(s.name, s.start, s.end) for s in sites[:_MOST_MENTIONS] if not s.attempt]
+        if attempt is None and not mentions:
+            # A call in inline code, or a tool's schema that is said again.
+            members = islice(JSON_NAME.finditer(masked(text, quoted)), _MOST_MENTIONS)
+            mentions = [(m[1], *m.span()) for m in members if m[1] in names]
+        for name, start, end in mentions:
+            message = f"{name} is mentioned here with the sign of a call, and not called"
+            place = Span(begin + start, begin + end)
+            yield Problem("scan", _LOOK_ALIKE, "info", message, "", place)
 
 
 def _may_call(text: str, names: tuple[str, ...]) -> bool:
@@ -110,7 +114,7 @@ def _may_call(text: str, names: tuple[str, ...]) -> bool:
     return bool(
         ("<" in text and ("</" in text or _TAG.search(text)))
         or ("(" in text and _CALLED.search(text))
-        or ('"' in text and _MEMBER.search(text))
+        or (":" in text and _MEMBER.search(text))
         or "[TOOL_CALL" in text
         or "Action Input:" in text
     )

@@ -20,13 +20,15 @@ _LIST = re.compile(r"\[\s{0,40}+")
 _NAME = re.compile(r"(?:[\w.]|\\_){1,200}+")
 # What an argument may begin with, or the bracket of a call without.
 _ARGUMENT = re.compile(
-    r"\(\s{0,40}+(?:[)\"'{\[\d-]|[^\W\d]\w{0,64}+\s{0,8}+=(?!=)\s{0,8}+\S|(?:True|False|None)\b)"
+    r"\(\s{0,40}+(?:[)\"'{\[\d-]|[^\W\d](?:\w|\\_){0,64}+\s{0,8}+=(?!=)\s{0,8}+\S|(?:True|False|None)\b)"
 )
-_ARGUMENT_SO_FAR = re.compile(r"(?:\(\s{0,40}+(?:[^\W\d]\w{0,64}+\s{0,8}+(?:=\s{0,8}+)?)?)?\Z")
+_ARGUMENT_SO_FAR = re.compile(
+    r"(?:\(\s{0,40}+(?:[^\W\d](?:\w|\\_?){0,64}+\s{0,8}+(?:=\s{0,8}+)?)?)?\Z"
+)
 _BETWEEN = re.compile(r"\s{0,40}+[;,]\s{0,40}+|[ \t]{1,40}+")
 _AFTER_ROW = re.compile(r"[ \t\r]{0,64}+(?:[;,][ \t\r]{0,64}+)?")
 _PYTHON_FENCE = re.compile(
-    r"`{3,}+[ \t]{0,8}(?:python|py|python3|json|tool_code|tool_call|tool_calls|tool|)"
+    r"`{3,}+[ \t]{0,8}(?:python|py|python3|json|tool_code|tools?_calls?|function_calls?|tool|)"
     r"[ \t]{0,8}(?P<line>\r?\n\s{0,40})?",
     re.IGNORECASE,
 )
