@@ -17,12 +17,13 @@ from .core.errors import BadOptions
 from .core.toolspec import ToolsLike
 from .core.types import ParseOptions, ParseResult, Policy
 from .evals.cases.loading import CasesLike
+from .evals.cases.remote import local_path
 from .evals.cases.rows import Errors, Others
 from .evals.engines import Engine
 from .experiments.arms import own_protocols
 from .experiments.cached_parses import Workers
 from .experiments.endpoint_check import check_cells
-from .experiments.ingest.build import ingest
+from .experiments.ingest.build import UNREADABLE, ingest
 from .experiments.ingest.columns import Settings
 from .experiments.models import ModelLike, ModelsLike, model_map
 from .experiments.plan import (
@@ -247,7 +248,7 @@ class Lab:
         others: Others = "metadata",
         model: str | None = None,
         protocol: ProtocolLike = "auto",
-        errors: Errors = "raise",
+        errors: Errors = "skip",
         split: str | None = None,
         max_rows: int | None = None,
         shape: str | None = None,
@@ -265,7 +266,7 @@ class Lab:
                 its path: each request is a case, its application the metadata `app`. Or a frame,
                 rows, texts, response objects of any client or their dicts, the chunks of one
                 stream. See `ingest.shapes`.
-            tools: the tools of rows that name none.
+            tools: the tools of rows that name none, or the path of their JSON.
             cases: the cases that rows answer, by case_id or input. Anything that `load_cases`
                 takes.
             columns: what the source calls things, such as ``{"completion_text": "raw", "user":
@@ -273,8 +274,9 @@ class Lab:
             others: what to do with other columns: "metadata", "drop" or "error".
             model: the model of rows that name none.
             protocol: the protocol of rows that name none. A provider's own calls are read as such.
-            errors: "raise" reports all bad rows at once, "skip" counts them in
-                `run.plan.cases.skipped`. Rows that the store holds already are not written again.
+            errors: "skip" leaves bad rows out, says so, and counts them by reason, with lines, in
+                `run.plan.cases.skipped`; "raise" reports them all at once. A source without a row
+                that can be read is an error. Rows that the store holds are not written again.
             max_rows: refuse a source with more rows (default: no limit, 100,000 for a packed file).
             shape: the shape of all rows, such as langsmith; rows: columns of your own (default:
                 known by its keys).
@@ -299,7 +301,7 @@ class Lab:
         'f'
         """
         settings = Settings(
-            tools=tools,
+            tools=local_path(tools) if isinstance(tools, (str, Path)) else tools,
             cases=cases,
             columns=columns,
             others=others,
@@ -312,8 +314,10 @@ class Lab:
             requests=requests,
         )
         ingested = ingest(self.store, source, settings, Workers(engine, workers, client, progress))
-        if progress is not False and (news := str(ingested.log)):
-            print(news, file=sys.stderr)
+        bad = [s for s in ingested.plan.cases.skipped if s.name == UNREADABLE]
+        news = [str(ingested.log), *(f"warning: left out: {skipped}" for skipped in bad)]
+        if progress is not False and any(news):
+            print("\n".join(filter(None, news)), file=sys.stderr)
         self._session.remember(ingested.plan.arms)
         # An output names its model; one of that alias here can be asked again, too.
         models = {

@@ -624,9 +624,11 @@ def test_outputs_from_elsewhere_become_a_run(
     assert main(["report"]) == 0
     with (project / "out.jsonl").open("a") as f:
         f.write("\n[1]\n")
-    assert main(INGEST) == 2
+    assert main([*INGEST, "--strict"]) == 2
     assert "line 3" in capsys.readouterr().err
-    assert out_of(capsys, [*INGEST, "--skip-bad"])["skipped"][0]["count"] == 1
+    assert main(INGEST) == 0
+    assert "warning: left out: rows that cannot be read 1: line 3" in capsys.readouterr().err
+    assert out_of(capsys, INGEST)["skipped"][0]["count"] == 1
     assert main(["run", "--retry"]) == 0
     assert main(["run", "--retry", "--fresh"]) == 2
     assert "from elsewhere" in capsys.readouterr().err

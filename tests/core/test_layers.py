@@ -54,6 +54,7 @@ THIRD_PARTY = {
     "anywidget": ("notebook",),
     "backports": ("experiments/ingest",),
     "distributed": ("evals/engines.py",),
+    "fsspec": ("evals/cases",),
     "httpx": ("middleware/correction", "runner"),
     "jinja2": ("runner/chat_templates", "views"),
     "jsonschema": ("arguments/schema",),

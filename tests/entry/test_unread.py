@@ -154,7 +154,7 @@ def test_no_part_is_dropped_in_silence(place: str, part: dict[str, Any]) -> None
     assert any("zz" in unread for unread in found.unread)
     result = tp.parse(body, tools=TOOLS)
     assert (result.calls, result.ok) == ((), False)
-    assert "response.unread_part" in {problem.code for problem in result.problems}
+    assert "response.unread-part" in {problem.code for problem in result.problems}
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_beside_a_call_it_is_a_warning() -> None:
     result = tp.parse(_gemini(call, {"zz_name": 1}), tools=TOOLS)
     assert [call.arguments for call in result.calls] == [{"a": 1}]
     (problem,) = result.problems
-    assert (problem.code, problem.severity) == ("response.unread_part", "warning")
+    assert (problem.code, problem.severity) == ("response.unread-part", "warning")
 
 
 SERVER_SIDE: tuple[Any, ...] = (

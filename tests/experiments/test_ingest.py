@@ -581,10 +581,10 @@ def test_bad_rows_name_their_place_and_are_skipped_when_asked(
     row: Any, message: str, lab: tp.Lab
 ) -> None:
     with pytest.raises(BadCase) as e:
-        lab.ingest([*ROWS, row])
+        lab.ingest([*ROWS, row], errors="raise")
     assert message in e.value.message
     assert e.value.line == 4
-    run = lab.ingest([*ROWS, row], errors="skip")
+    run = lab.ingest([*ROWS, row])
     assert len(run.trials()) == 3
     assert [(s.name, s.count) for s in run.plan.cases.skipped] == [("rows that cannot be read", 1)]
     assert "rows that cannot be read 1" in repr(run)
@@ -594,9 +594,80 @@ def test_all_bad_rows_at_once_with_their_lines(lab: tp.Lab, tmp_path: Path) -> N
     path = tmp_path / "log.jsonl"
     path.write_text('{"raw": "x"}\n{\n{"raw": 3}\n', "utf-8")
     with pytest.raises(BadCase, match="2 of 3 rows") as e:
-        lab.ingest(path)
+        lab.ingest(path, errors="raise")
     assert [r.line for r in e.value.rows] == [2, 3]
     assert lab.runs() == []
+
+
+def test_a_bad_row_of_a_log_that_is_still_written_costs_one_row(
+    lab: tp.Lab, tmp_path: Path, capsys: Any
+) -> None:
+    answer = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}
+    body = {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}]}
+    error = {"error": {"message": "slow down", "code": 429}}
+    rows = [answer, error, {"choices": []}, {"zz": 1}, body, {"zz": 2}]
+    text = "\n".join(map(json.dumps, rows))
+    path = tmp_path / "log.jsonl"
+    path.write_text(f'{text}\n{{"choices": [{{"mess', "utf-8")
+    run = lab.ingest(path)
+    failed = ["provider_error"] * 2
+    assert [trial.outcome for trial in run.trials()] == ["ungraded", *failed, "ungraded"]
+    skipped = {s.reason: s.count for s in run.plan.cases.skipped}
+    assert skipped == {
+        "lines 4, 6: there is no answer in this row": 2, "line 7: this is not JSON": 1,
+    }  # fmt: skip
+    said = capsys.readouterr().err
+    assert "warning: left out: rows that cannot be read 2: lines 4, 6" in said
+    with pytest.raises(BadCase, match="3 of 7 rows"):
+        lab.ingest(path, errors="raise")
+
+
+def test_a_row_of_no_known_shape_names_its_keys_and_the_nearest(lab: tp.Lab) -> None:
+    with pytest.raises(BadCase) as e:
+        lab.ingest([{"zz": 1}])
+    assert e.value.got == "zz"
+    for row, near in (
+        ({"run_type": "llm", "trace": 1}, "langsmith"),
+        ({"candidate": [1], "modelVersion": "x"}, "Gemini"),
+        ({"stopReason_": 1, "metrics": {}}, "Bedrock"),
+    ):
+        with pytest.raises(BadCase) as e:
+            lab.ingest([row])
+        assert all(key in str(e.value.got) for key in row)
+        assert near in str(e.value.hint)
+
+
+def test_tools_and_logs_by_path_and_address(lab: tp.Lab, tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    tools, log = json.dumps([TOOL]), json.dumps({"raw": "x"}) + "\n"
+    (tmp_path / "tools.json").write_text(tools, "utf-8")
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/logs/tools.json", tools.encode())
+    memory.pipe("/logs/log.jsonl", log.encode())
+    for place in (tmp_path / "tools.json", "memory://logs/tools.json"):
+        (trial,) = lab.ingest("memory://logs/log.jsonl", tools=place).trials()
+        assert [tool.name for tool in trial.case.tools] == [TOOL["name"]]
+    memory.pipe("/logs/cases.jsonl", b'{"id": "a", "input": "Hi"}\n')
+    assert [case.id for case in tp.load_cases("memory://logs/cases.jsonl")] == ["a"]
+    with pytest.raises(UnreadableInput, match="cannot be fetched"):
+        lab.ingest("memory://logs/none.jsonl")
+    with pytest.raises(BadToolSpec, match="path of a JSON file"):
+        lab.ingest([{"raw": "x"}], tools=tmp_path / "none.json")
+
+
+def test_a_conversation_is_one_arm(lab: tp.Lab) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    said = [
+        {"role": "user", "content": "Go"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "done"},
+        {"role": "assistant", "content": "It is done."},
+    ]
+    run = lab.ingest([{"messages": said}])
+    assert [trial.arm for trial in run.trials()] == ["native", "native"]
+    assert len(run.plan.arms) == 1
+    last = {"messages": said[:3], "output": "It is done."}
+    assert [trial.arm for trial in lab.ingest([last]).trials()] == ["native"]
 
 
 def test_a_refused_source_leaves_the_store_as_it_was(
@@ -608,7 +679,7 @@ def test_a_refused_source_leaves_the_store_as_it_was(
     before = lab.ingest(ROWS[:1])
     many = [{"case_id": f"n{i}", "raw": f"{i}"} for i in range(9)]
     for source, refused in (
-        ([*many, {"raw": 3}], {}),
+        ([*many, {"raw": 3}], {"errors": "raise"}),
         (many, {"columns": {"never": "model"}}),
         (many, {"max_rows": 8}),
     ):

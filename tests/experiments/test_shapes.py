@@ -112,8 +112,8 @@ def test_a_file(kind: str, shape: str, lab: tp.Lab, tmp_path: Path) -> None:
     elif kind == "damaged":
         path.write_text(f"{line}\n{line[: len(line) // 2]}\n", "utf-8")
         with pytest.raises(BadCase, match="line 2"):
-            lab.ingest(path, progress=False)
-        run = lab.ingest(path, errors="skip", progress=False)
+            lab.ingest(path, errors="raise", progress=False)
+        run = lab.ingest(path, progress=False)
         assert [s.name for s in run.plan.cases.skipped][:1] == ["rows that cannot be read"]
         return check(run, row)
     else:
@@ -127,7 +127,7 @@ def test_a_bad_row_names_line_shape_and_key(
     shape: str, row: dict[str, Any], key: str, lab: tp.Lab
 ) -> None:
     with pytest.raises(BadCase) as caught:
-        lab.ingest([PER_SHAPE[shape]["row"], row])
+        lab.ingest([PER_SHAPE[shape]["row"], row], errors="raise")
     assert caught.value.line == 2
     assert caught.value.message.startswith((f"{shape}: ", "rows, row 2")) or shape in str(
         caught.value

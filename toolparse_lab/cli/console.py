@@ -212,9 +212,11 @@ def read_tools(name: str | None) -> Any:
     """
     if name is None:
         return None
+    from ..evals.cases.remote import is_remote, local_path  # start-up time
+
     label = name if len(name) <= 80 else f"{name[:77]}..."
     try:
-        return json.loads(read_text(name))
+        return json.loads(read_text(str(local_path(name)) if is_remote(name) else name))
     except RecursionError:
         raise BadToolSpec("the tools are nested deeper than any schema", got=label) from None
     except ValueError as e:
@@ -326,7 +328,7 @@ _FLAGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (_NAMED + r"None\}", r"--columns '\g<old>='"),
         (r"columns= maps (.*): \{'(\w+)': '(\w+)'\}", r"--columns maps \1: --columns '\2=\3'"),
         (r"by columns=", "by --columns"),
-        (r"by errors=\"skip\"", "by --skip-bad"),
+        (r"by errors=\"skip\"", "by --skip-bad (of ingest: without --strict)"),
         (_PRICE, "`price = [input, output]` per million tokens in [models.NAME], [0, 0] = free"),
         (
             r"pass tp\.Model\(name, api_key=…\)",
@@ -382,7 +384,7 @@ def as_flags(text: str) -> str:
     """Return an error's text with flags where it names arguments of Python.
 
     >>> as_flags('mend them, or leave them out by errors="skip"')
-    'mend them, or leave them out by --skip-bad'
+    'mend them, or leave them out by --skip-bad (of ingest: without --strict)'
     """
     for pattern, flag in _FLAGS:
         text = pattern.sub(flag, text)

@@ -265,6 +265,7 @@ class BadCase(UsageError):
     ) -> None:
         self.source, self.line, self.column, self.unit = source, line, column, unit
         self.rows = rows
+        self.reason = message
         # `unit` is a word for people: "line 3", "row 3".
         where = [source or "cases"]
         if line is not None:

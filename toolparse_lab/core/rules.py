@@ -446,7 +446,7 @@ _SENTENCES = {
     "call.in-content": "A server's message has no calls, and its content holds one.",
     "call.escaped": "The text holds a call whose marks are escaped as in HTML.",
     "response.no-call": "The response says that it ends with a call, and holds none.",
-    "response.unread_part":
+    "response.unread-part":
         "The response has a part of a kind that nobody knows, which may be a call.",
     "call.stray-closer": "The text has a closer, and no call that it closes.",
     "call.missing-opener": "The answer begins with a whole body, whose opener stood in the prompt.",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from .errors import BadToolSpec
@@ -27,8 +28,8 @@ _SHAPES = (
 ToolLike: TypeAlias = "ToolSpec | Mapping[str, Any] | Callable[..., Any] | type[Any]"
 """A tool in any shape that `ToolSpec.of` takes."""
 
-ToolsLike: TypeAlias = "ToolLike | Iterable[ToolLike] | None"
-"""One tool, several, a mapping of name to tool, or None for no tools."""
+ToolsLike: TypeAlias = "ToolLike | Iterable[ToolLike] | str | Path | None"
+"""One tool, several, a mapping of name to tool, the path of their JSON, or None for no tools."""
 
 EMPTY_SCHEMA = '{"type":"object","properties":{}}'
 
@@ -163,10 +164,23 @@ def _definitions(tools: ToolsLike) -> Iterable[Any]:
             else definition
             for name, definition in tools.items()
         ]
-    if isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
+    if isinstance(tools, (str, Path)):
+        return _definitions(_read_file(Path(tools)))
+    if isinstance(tools, bytes) or not isinstance(tools, Iterable):
         raise BadToolSpec("tools are a list of tool definitions", got=tools, expected=_SHAPES)
 
     return tools
+
+
+def _read_file(path: Path) -> Any:
+    try:
+        return read_plain(path.read_text("utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as e:
+        raise BadToolSpec(
+            "tools are a list of tool definitions, or the path of a JSON file with one",
+            got=f"{str(path)[:120]}: {e}",
+            expected=_SHAPES,
+        ) from None
 
 
 class _Distinct(tuple[ToolSpec, ...]):

@@ -86,7 +86,7 @@ _REPARSE = ("lab.Lab.reparse", "evals.reparse.ReparseSettings")
         tools="JSON file with the tools of rows that name none",
         columns="what the source calls things: text=raw; user= leaves one out",
     ),
-    Option("--skip-bad", "leave out rows that cannot be read, and count them"),
+    Option("--strict", "refuse a source with a row that cannot be read, instead of leaving it out"),
     STORE,
     JSON,
     examples=(
@@ -118,18 +118,21 @@ def _ingest(options: Any) -> int:
         told = f"{counted(new, 'answer')} added; a run of the same plan finds them there\n"
         put_told(options.json, {"recording": options.source, "new": new}, told)
         return 0
+    from ...experiments.ingest.build import UNREADABLE  # start-up time
+
     # Before the lab, so that a file that cannot be read makes no store.
     tools = read_tools(options.tools)
     with lab_to_write(settings) as lab:
         arguments = {**given(options, _INGEST), "tools": tools, "progress": "lines"}
-        run = lab.ingest(errors="skip" if options.skip_bad else "raise", **arguments)
+        run = lab.ingest(errors="raise" if options.strict else "skip", **arguments)
         skipped = [
             {"what": s.name, "count": s.count, "reason": s.reason} for s in run.plan.cases.skipped
         ]
         outcomes, ungraded = _outcomes(run, settings["policy"])
     say(str(run))
     for row in skipped:
-        say(f"left out: {row['what']} {row['count']}: {row['reason']}")
+        if row["what"] != UNREADABLE:  # said by the lab
+            say(f"left out: {row['what']} {row['count']}: {row['reason']}")
     account = {
         "run_id": run.run_id,
         "answers": outcomes.total(),

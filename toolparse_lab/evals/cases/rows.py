@@ -26,6 +26,7 @@ from typing import Any, Literal, TypeAlias
 from ...core.errors import BadCase, BadOptions
 from ...core.values import number, read_strict
 from .case import likely_key
+from .remote import local_path
 from .row_files import RowSource, first_repeated, read_rows
 
 Others: TypeAlias = Literal["error", "metadata", "drop"]
@@ -65,7 +66,7 @@ def rows_of(source: Any, *, split: str | None = None) -> RowSource:
         )
 
     if isinstance(source, (str, Path)):
-        return read_rows(Path(source))
+        return read_rows(local_path(source))
     # By name, so that pandas is not imported for sources that are not frames.
     kinds = ((t.__module__.partition(".")[0], t.__name__) for t in type(source).__mro__)
     if ("pandas", "DataFrame") in kinds:
@@ -123,6 +124,7 @@ def _dataset_rows(data: Any) -> RowSource:
 
 # A file of another kind has a bad row on every line: a hundred errors are enough to see that.
 _MOST_KEPT, _MOST_SHOWN = 100, 5
+_MOST_REASONS, _LONGEST_REASON = 20, 200
 
 
 class BadRows:
@@ -143,6 +145,7 @@ class BadRows:
         self.errors = errors
         self.count = 0
         self.complaints: list[BadCase] = []
+        self._places: dict[str, list[int | None]] = {}  # by the reason
 
     @property
     def first_message(self) -> str | None:
@@ -153,12 +156,28 @@ class BadRows:
         self.count += 1
         if len(self.complaints) < _MOST_KEPT:
             self.complaints.append(e)
+        reason = " ".join(e.reason.split())[:_LONGEST_REASON]
+        if reason not in self._places and len(self._places) >= _MOST_REASONS:
+            reason = "other reasons"
+        self._places.setdefault(reason, []).append(e.line)
 
-    def end(self, rows: int) -> None:
+    def by_reason(self) -> dict[str, tuple[int, str]]:
+        """Return how many rows each reason has, and the first of their places in words."""
+        counts = {}
+        for reason, lines in self._places.items():
+            shown = [str(line) for line in lines[:_MOST_SHOWN] if line is not None]
+            words = f"{self.source.unit}{'s' * (len(lines) > 1)} {', '.join(shown)}"
+            if len(lines) > _MOST_SHOWN:
+                words += f" and {len(lines) - _MOST_SHOWN:,} more"
+            counts[reason] = len(lines), words if shown else ""
+        return counts
+
+    def end(self, rows: int, *, found: bool = True) -> None:
         """Raise BadCase for the bad rows of a source, unless they are to be skipped: one error that
         shows the first few and carries the rest. rows: how many the source has, good and bad.
+        found: False if nothing is left of it, which is an error in any case.
         """
-        if self.count == 0 or self.errors == "skip":
+        if self.count == 0 or (self.errors == "skip" and found):
             return
         if self.count == 1:
             raise self.complaints[0]
@@ -174,13 +193,13 @@ class BadRows:
         # Where one cause spoils every row there is a better way out than to skip them.
         hints = {error.hint for error in self.complaints}
         shared = hints.pop() if len(hints) == 1 else None
-        hint = 'mend them, or leave them out by errors="skip"'
+        hint = 'mend them, or leave them out by errors="skip"' if found else None
         raise BadCase(
             "\n  ".join(lines),
             source=self.source.name,
             unit=self.source.unit,
             rows=tuple(self.complaints),
-            hint=f"{shared}; or {hint}" if shared else hint,
+            hint="; or ".join(filter(None, (shared, hint))) or None,
         )
 
 

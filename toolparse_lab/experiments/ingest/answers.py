@@ -23,6 +23,7 @@ from ...evals.cases.rows import listed
 from ...runner.exchange.types import ERROR_KINDS
 from ...runner.failures import kind_of_message, reported_kind
 from .columns import ANSWERS, LARGEST, Place, is_true, json_or_text
+from .shapes import nearest
 from .sources import is_response, kind_of
 
 # The printed form of a response object of litellm or OpenAI's client, which nobody can read back.
@@ -85,11 +86,14 @@ def captured_of(
         answer = message if answer is None else replace(answer, tool_calls=message.tool_calls)
     if answer is None:
         if error is None:
+            keys = [str(place.keys.get(name, name)).removeprefix("metadata_") for name in cells]
+            near = nearest(keys)
+            hint = 'an empty answer is "", a failed call has its message in a column error'
             raise place.bad(
                 "there is no answer in this row",
-                got=", ".join(place.keys.get(name, name) for name in cells) or "nothing",
+                got=", ".join(keys) or "nothing",
                 expected=ANSWERS,
-                hint='an empty answer is "", a failed call has its message in a column error',
+                hint=f"of the known shapes {near} is nearest; {hint}" if near else hint,
             )
         answer = Captured(fidelity="replayed")
 

@@ -48,6 +48,7 @@ from .rows import question_id, resolved, tools_digest
 from .shapes import CONVERSATION, Log, requests_by_id
 from .sources import answers_of
 
+UNREADABLE = "rows that cannot be read"
 _VERSION = 2  # of the keys; another one makes old rows new answers
 _BATCH = 1000  # answers in one transaction, and at a time in memory as objects
 _IN_MEMORY = 16 << 20  # bytes of answers that wait for the last row, before they go to a file
@@ -90,9 +91,10 @@ def ingest(store: Store, source: Any, settings: Settings, workers: Workers) -> I
         _read_rows(numbered, reader, building, bad, workers)
         log = reader.log
         left_out = [Skipped(what, n, why) for (what, why), n in log.left_out.items()]
-        if bad.count:
-            skipped = Skipped("rows that cannot be read", bad.count, bad.first_message or "")
-            left_out.insert(0, skipped)
+        left_out[:0] = [
+            Skipped(UNREADABLE, n, ": ".join(filter(None, (places, why))))
+            for why, (n, places) in bad.by_reason().items()
+        ]
         plan = building.plan(left_out, log)
         building.record(workers.progress)
     summary = building.summary
@@ -130,7 +132,7 @@ def _read_rows(
                     bar = bar or stack.enter_context(Progress(None, show=show, unit="row"))
                     bar.advance(_PER_STEP)
         building.flush()
-    bad.end(count)
+    bad.end(count, found=bool(building.items))
     # Only after all rows can it be said that none has a column.
     if unseen := reader.rows.names.awaited - reader.log.seen:
         column = min(unseen)
@@ -141,11 +143,7 @@ def _read_rows(
             hint="columns= maps a name of your source to one of ours: {'completion': 'raw'}",
         )
     if not building.items:
-        # The first unreadable row says most of why there is no answer.
-        reason = bad.first_message
-        raise rows.bad(
-            "there are no answers in it", got=reason, expected="at least one row that can be read"
-        )
+        raise rows.bad("there are no answers in it", expected="at least one row that can be read")
 
 
 @contextmanager

@@ -31,7 +31,7 @@ class Settings:
     others: Others = "metadata"
     model: str | None = None
     protocol: Any = "auto"
-    errors: Errors = "raise"
+    errors: Errors = "skip"
     split: str | None = None
     max_rows: int | None = None
     shape: str | None = None

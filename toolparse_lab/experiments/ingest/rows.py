@@ -187,10 +187,13 @@ class RowReader:
         if "tools" in asked and "tools" not in cells:
             cells["tools"] = asked["tools"]
         case, columns = self._case(place, cells, captured, log)
+        told = cells.get("prompt_protocol")
+        protocol_is_open = told is None and self.protocol is AUTO
         # A chat request that offered tools, to which the provider may answer by calls.
         offers |= bool(case.tools) and "tools" in asked
+        # The conversation before it has calls that the provider made.
+        offers |= protocol_is_open and _has_calls(case.input)
         offers &= captured.completion is False
-        told = cells.get("prompt_protocol")
         unlifted = False
         if offers:
             captured, unlifted = answer_to_offer(captured, case.tools)
@@ -420,6 +423,12 @@ def tools_digest(tools: tuple[ToolSpec, ...]) -> str:
     """
     text = write_canonical([[t.name, t.description, t.schema_json] for t in tools])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _has_calls(asked: Any) -> bool:
+    return isinstance(asked, (list, tuple)) and any(
+        isinstance(message, Mapping) and message.get("tool_calls") for message in asked
+    )
 
 
 def _messages_or_text(asked: Any) -> Any:

@@ -16,6 +16,7 @@ from ...core.values import read_strict
 from ...entry.capture.captured import is_event_stream
 from ...entry.capture.gemini import ends, is_gemini
 from ...entry.capture.known import is_envelope, is_error, is_piece_alone
+from ...evals.cases.remote import is_remote, local_path
 from ...evals.cases.row_files import (
     MAX_UNPACKED,
     RowSource,
@@ -38,7 +39,8 @@ def answers_of(source: Any, *, split: str | None = None) -> RowSource:
     """
     kind = kind_of(source)
     if kind == "path":
-        return _file_rows(Path(source), split)
+        rows = _file_rows(local_path(source), split)
+        return replace(rows, name=str(source)) if is_remote(source) else rows
     # The splits of a data set are a mapping, too.
     if kind == "rows" or (kind == "row" and (not source or any(map(is_dataset, source.values())))):
         rows = rows_of(source, split=split)

@@ -1,6 +1,6 @@
 """Logs of other tools, known by their keys."""
 
-from .known import PLAIN, ShapeReader, requests_by_id, shapes, with_shapes
+from .known import PLAIN, ShapeReader, nearest, requests_by_id, shapes, with_shapes
 from .shape import CONVERSATION, Log, Shape, ShapedRow
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Shape",
     "ShapeReader",
     "ShapedRow",
+    "nearest",
     "requests_by_id",
     "shapes",
     "with_shapes",

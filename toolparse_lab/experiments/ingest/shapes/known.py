@@ -17,13 +17,15 @@ training data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
 from ....core.errors import BadCase, UnknownName, near
+from ....entry.capture.known import nearest_shape
 from ....evals.cases.row_files import RowSource
 from ....evals.cases.rows import is_missing, json_value
 from ..sources import answers_of
@@ -117,6 +119,23 @@ def requests_by_id(source: Any) -> dict[str, Row]:
 def shapes() -> dict[str, Shape]:
     """Return the shapes that `Lab.ingest` knows by their keys, by name."""
     return dict(_SHAPES)
+
+
+def nearest(keys: Iterable[str]) -> str | None:
+    """Return the shape of a log, or of an answer, that has most of these keys, None for no such."""
+    own = {str(key).partition(".")[0] for key in keys}
+    shared = {
+        f"{shape.name} ({shape.title})": len(
+            own & {re.split(r"[.\[]", n)[0] for n in (*shape.needs, *_paths(shape)) if n}
+        )
+        for shape in _IN_ORDER
+    }
+    name = max(shared, key=lambda name: shared[name])
+    return name if shared[name] else nearest_shape(dict.fromkeys(own, ""))
+
+
+def _paths(shape: Shape) -> list[str]:
+    return [path for where in shape.keys.values() for path in where.split(", ")]
 
 
 def with_shapes(rows: RowSource, name: str | None = None) -> tuple[RowSource, bool]:

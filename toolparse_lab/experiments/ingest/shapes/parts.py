@@ -13,7 +13,7 @@ from ....entry.capture.parts import IDS, NAMES, first_of
 from ....entry.capture.shapes import Assembly, take_own_message
 from ..sources import is_response
 from .attributes import at, items_of, mapping_of, value_of
-from .shape import CONVERSATION, Cells, Damaged
+from .shape import CONVERSATION, OFFERS, Cells, Damaged
 
 _ROLES = {
     "human": "user", "humanmessage": "user", "input": "user", "ai": "assistant", "bot": "assistant",
@@ -396,8 +396,10 @@ def turns(messages: list[Any], id: Any, line_name: str) -> Iterator[tuple[Cells,
     places = [
         i for i, m in enumerate(messages) if role_of(at(m, "role") or at(m, "from")) == "assistant"
     ]
+    # All turns of a conversation were asked for in one way, also those that make no call.
+    offers = any(message_of(messages[place]).calls for place in places) or None
     for number, place in enumerate(places):
-        cells: Cells = {"messages": asked_of(messages[:place])}
+        cells: Cells = {"messages": asked_of(messages[:place]), OFFERS: offers}
         if len(places) > 1:
             name = id if id is not None else line_name
             cells["case_id"] = f"{name}#{number}"
