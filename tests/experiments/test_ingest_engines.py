@@ -8,6 +8,7 @@ import os
 import pickle
 import signal
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Any
