@@ -9,43 +9,40 @@
 >>> result.calls[0].origin("/a").span
 Span(start=45, end=46)
 
-What needs pandas, litellm or a notebook loads when it is first asked for.
+Each name loads what it needs when it is first asked for.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .arguments import rjson
-from .arguments.schema.coerce import Coerced, coerce, coerce_by_schema
-from .core import VERSION, errors
+from .core import VERSION
 from .core.late import late_names
-from .core.toolspec import ToolLike, ToolsLike, ToolSpec
-from .core.types import (
-    Edit,
-    Event,
-    JsonSchema,
-    JsonValue,
-    Origin,
-    ParseOptions,
-    ParseResult,
-    Problem,
-    RawLike,
-    RequestLike,
-    Segment,
-    Span,
-    Step,
-    ToolCall,
-)
-from .entry.parse import parse, stream
-from .formats import rxml
-from .formats.base import Protocol
-from .formats.like import ProtocolLike
-from .formats.registry import protocols
 
 if TYPE_CHECKING:
+    from .arguments import rjson
+    from .arguments.schema.coerce import Coerced, coerce, coerce_by_schema
+    from .core import errors
+    from .core.toolspec import ToolLike, ToolsLike, ToolSpec
+    from .core.types import (
+        Edit,
+        Event,
+        JsonSchema,
+        JsonValue,
+        Origin,
+        ParseOptions,
+        ParseResult,
+        Problem,
+        RawLike,
+        RequestLike,
+        Segment,
+        Span,
+        Step,
+        ToolCall,
+    )
     from .entry.capture import Captured
     from .entry.detect import Candidate, detect
+    from .entry.parse import parse, stream
     from .evals.cases.case import Case
     from .evals.cases.collection import Cases
     from .evals.cases.loading import (
@@ -56,8 +53,12 @@ if TYPE_CHECKING:
     )
     from .evals.parsers.compare import Comparison, compare
     from .evals.reports.figures.report import report
+    from .formats import rxml
+    from .formats.base import Protocol
     from .formats.json.mix import json_mix_protocol
+    from .formats.like import ProtocolLike
     from .formats.models import protocol_for
+    from .formats.registry import protocols
     from .formats.xml.morph_xml import morph_xml_protocol
     from .lab import Lab
     from .middleware import (
@@ -72,17 +73,29 @@ if TYPE_CHECKING:
 
 __version__ = VERSION
 
-# Module -> its names, for what would make the import slow.
+# Module -> its names. A program that only imports the package, or asks for its version, waits for
+# none of them.
 _LATE = {
+    "arguments": "rjson",
+    "arguments.schema.coerce": "Coerced coerce coerce_by_schema",
+    "core": "errors",
+    "core.toolspec": "ToolLike ToolsLike ToolSpec",
+    "core.types": "Edit Event JsonSchema JsonValue Origin ParseOptions ParseResult Problem RawLike "
+    "RequestLike Segment Span Step ToolCall",
     "entry.capture": "Captured",
     "entry.detect": "Candidate detect",
+    "entry.parse": "parse stream",
     "evals.cases.case": "Case",
     "evals.cases.collection": "Cases",
     "evals.cases.loading": "example_cases example_conversations example_recording load_cases",
     "evals.parsers.compare": "Comparison compare",
     "evals.reports.figures.report": "report",
+    "formats": "rxml",
+    "formats.base": "Protocol",
     "formats.json.mix": "json_mix_protocol",
+    "formats.like": "ProtocolLike",
     "formats.models": "protocol_for",
+    "formats.registry": "protocols",
     "formats.xml.morph_xml": "morph_xml_protocol",
     "lab": "Lab",
     "middleware": "create_tool_middleware gemma_tool_middleware hermes_tool_middleware "

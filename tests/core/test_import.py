@@ -42,7 +42,12 @@ BEFORE = loaded_after("")
 
 
 def test_the_import_loads_nothing_heavy() -> None:
-    assert loaded_after("import toolparse_lab") & set(HEAVY) <= BEFORE
+    assert loaded_after("from toolparse_lab import parse") & set(HEAVY) <= BEFORE
+
+
+def test_the_package_alone_loads_no_parser() -> None:
+    loaded = loaded_after("import toolparse_lab")
+    assert {m.split(".")[1] for m in loaded if m.startswith("toolparse_lab.")} == {"core"}
 
 
 def test_a_report_is_made_without_scipy() -> None:
@@ -64,14 +69,14 @@ assert report.text() and report.compare("a", "b").frame["p"][0] == 1
 def test_the_import_loads_no_layer_above_the_parser() -> None:
     ours = {
         m.split(".")[1]
-        for m in loaded_after("import toolparse_lab")
+        for m in loaded_after("from toolparse_lab import parse")
         if m.startswith("toolparse_lab.")
     }
     assert ours == {"arguments", "core", "entry", "formats", "parser"}
 
 
 def test_of_prompts_only_what_protocols_say_of_themselves_is_loaded() -> None:
-    loaded = {m for m in loaded_after("import toolparse_lab") if ".prompt." in m}
+    loaded = {m for m in loaded_after("from toolparse_lab import parse") if ".prompt." in m}
     assert loaded == {
         "toolparse_lab.formats.prompt.type_rules",
         "toolparse_lab.formats.prompt.wording",

@@ -39,7 +39,9 @@ def late_names(
                 expected=f"the extra {extra!r}",
                 hint=f"in a checkout: pip install '.[{extra}]'",
             ) from e
-        value = getattr(module, name)
+        value = getattr(module, name, None)
+        if value is None:  # a module of that package
+            value = importlib.import_module(f"{module.__name__}.{name}")
         setattr(sys.modules[package], name, value)
         return value
 

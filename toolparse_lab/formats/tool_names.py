@@ -65,9 +65,6 @@ def offered_name(name: str, tools: Collection[str]) -> OfferedName | None:
         return OfferedName(name[len(module) :], len(module), "read.module-name")
     if len(name) > _LONGEST:
         return None
-    namespace, _, last = name.rpartition(":")
-    if namespace and last in tools:
-        return OfferedName(last, len(namespace) + 1, "read.module-name")
     trimmed = name.strip()
     if trimmed in tools:
         return OfferedName(trimmed, name.index(trimmed), "read.trimmed-name")
@@ -83,6 +80,9 @@ def offered_name(name: str, tools: Collection[str]) -> OfferedName | None:
             end = match.end()
         if end == len(name):
             return OfferedName(own, start, "read.leaked-mark")
+    namespace, _, last = name.rpartition(":")
+    if namespace and last in tools:
+        return OfferedName(last, len(namespace) + 1, "read.module-name")
     return None
 
 
