@@ -214,6 +214,8 @@ nightly: $(VENV)/.dev-ready $(PROXY)/.ready $(NOTEBOOKS)/.ready lowest
 	@$(BIN)/python tests/mutants.py --exhaustive
 	@$(BIN)/python -m tests.shared_run 30
 	@$(BIN)/python benchmarks/bad_upstream.py
+	@$(BIN)/python -m tests.interrupts 200
+	@$(BIN)/python benchmarks/growth.py
 	@$(BIN)/python tests/fuzz.py --minutes 10
 
 docs: $(VENV)/.dev-ready

@@ -81,11 +81,11 @@ def test_what_cannot_be_is_told_and_nothing_is_lost(values: dict[str, Any], word
     assert bench.setup.raw == TEXT
 
 
-def test_unknown_messages_are_passed_over() -> None:
+def test_unknown_messages_are_answered_in_words() -> None:
     bench, sent = bench_of()
     bench._answer(bench, {"kind": "boom"}, [])
     bench._answer(bench, "text", [])
-    assert sent == []
+    assert [(reply["kind"], reply["status"]) for reply in sent] == [("error", 400)] * 2
 
 
 def test_all_protocols_are_compared() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,10 @@ import pytest
 
 pytest.importorskip("anywidget", reason="the page needs the extra open")
 pytest.importorskip("tornado", reason="the page needs the extra open")
+
+pytest.importorskip("httpx", reason="of the lab")
+
+import httpx
 
 import toolparse_lab as tp
 from tests.tables import each_case
@@ -151,3 +157,145 @@ def test_trials_are_filtered_by_the_tool_that_they_call(tmp_path: Path) -> None:
         return int(view.answer({"kind": "page", "query": {"tool": tool}})["total"])
 
     assert [found("f"), found("g 'x'"), found("")] == [2, 1, 3]
+
+
+ODD: list[Any] = [
+    None, True, 7, -1, 1e309, "x", "\ud800", [], [[]], {}, {"a": {}}, {"$": [None]}, "9" * 5000,
+    {"kind": "x"}, {"raw": 5}, {"tools": 3}, {"coerce": []}, {"protocol": {}}, "<script>",
+]  # fmt: skip
+FIELDS = (
+    *("query", "start", "rows", "columns", "trial_id", "bench", "values", "message", "text"),
+    *("outcome", "why", "index", "size", "as", "serial", "seq"),
+)
+BROWSER: tuple[Any, ...] = (
+    "page",
+    "axes",
+    "open",
+    "next",
+    "bench",
+    "note",
+    "override",
+    "parse",
+    5,
+    None,
+    [],
+)
+BENCH: tuple[Any, ...] = (
+    "parse",
+    "go",
+    "timeline",
+    "compare",
+    "beside",
+    "keep",
+    "page",
+    5,
+    None,
+    {},
+)
+
+
+def odd_messages(kinds: tuple[Any, ...], trial_id: str = "") -> Iterator[Any]:
+    yield from ODD
+    for kind in kinds:
+        yield {"kind": kind}
+        for field in FIELDS:
+            for value in ODD:
+                yield {"kind": kind, "trial_id": trial_id, field: value}
+                if field in ("values", "query", "message"):
+                    yield {
+                        "kind": kind,
+                        "trial_id": trial_id,
+                        field: {"raw": value, "kind": value, "model": value, "options": value},
+                    }
+
+
+def test_every_message_gets_an_answer_in_words(tmp_path: Path) -> None:
+    run_id = ingested(tmp_path / "runs.db")
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        browser = lab.open(run_id).browse()
+        trial_id = lab.open(run_id).trials()[0].trial_id
+        bench = tp.workbench(TEXT, "hermes", TOOLS)
+        before = bench.setup
+        for view, kinds in ((browser, BROWSER), (bench, BENCH)):
+            for message in odd_messages(kinds, trial_id):
+                reply = view.reply(message)
+                assert isinstance(reply, dict)
+                json.dumps(reply)
+                words = str(reply.get("text") or reply.get("error") or "")
+                assert "Traceback" not in words
+                assert reply.get("status", 200) in (200, 400, 404)
+                assert reply.get("status", 200) == 200 or words
+        assert browser.reply({"kind": "open", "trial_id": "none"})["status"] == 404
+        assert browser.reply({"kind": "open", "trial_id": trial_id})["kind"] == "trial"
+        bench.reply(
+            {"kind": "parse", "values": {"raw": TEXT, "protocol": "hermes", "coerce": "safe"}}
+        )
+        assert bench.result.calls[0].arguments == {"x": 1}
+        assert bench.setup.raw == before.raw
+
+
+def test_no_message_of_a_front_end_is_an_exception_in_the_kernel(tmp_path: Path) -> None:
+    bench = tp.workbench(TEXT, "hermes", TOOLS)
+    sent: list[Any] = []
+    bench.send = sent.append
+    bodies = [*ODD, *({"method": m} for m in ODD if not isinstance(m, float))]
+    bodies += [{"method": "update", "state": value} for value in ODD]
+    bodies += [{"method": "update", "state": {"_state": 5, "x": 1}, "buffer_paths": [[1]]}]
+    bodies += [{"method": "update", "state": {"_state": 5, "tabbable": "x", "none": None}}]
+    bodies += [{"method": "custom"}, {"method": "custom", "content": None}]
+    for data in bodies:
+        bench._handle_msg({"content": {"data": data}, "buffers": []})
+    assert sent
+
+
+def test_the_page_answers_by_its_status(tmp_path: Path) -> None:
+    run_id = ingested(tmp_path / "runs.db")
+    subject = {
+        "store": str(tmp_path / "runs.db"),
+        "run": run_id,
+        "trial": None,
+        "protocol": None,
+        "policy": "safe",
+    }
+    answers: dict[str, tuple[int, Any]] = {}
+
+    async def work() -> None:
+        listener = live_page._listener(0)
+        place: list[str] = []
+        serving = asyncio.create_task(
+            live_page._serve(live_page.OpenViews(subject), listener, "auto", False, place.append)
+        )
+        while not place:
+            await asyncio.sleep(0.01)
+        root, _, token = place[0].partition("?token=")
+        headers = {"Cookie": f"toolparse-{listener.getsockname()[1]}={token}"}
+        async with httpx.AsyncClient(base_url=root, headers=headers) as client:
+            view = (await client.get("first")).json()["view"]
+
+            async def ask(name: str, body: Any) -> None:
+                content = body if isinstance(body, (str, bytes)) else json.dumps(body)
+                got = await client.post("answer", content=content)
+                answers[name] = got.status_code, got.json()
+
+            for name, body in {
+                "no json": "x", "bytes": b"\xff", "deep": "[" * 100_000, "list": [1], "no view": {"message": {}},
+                "no kind": {"view": view, "message": {}}, "odd": {"view": view, "message": {"kind": "page", "start": {"a": 1}}},
+                "no trial": {"view": view, "message": {"kind": "open", "trial_id": "x"}},
+                "gone": {"view": "other", "message": {"kind": "page"}},
+                "good": {"view": view, "message": {"kind": "page"}},
+            }.items():  # fmt: skip
+                await ask(name, body)
+            got = await client.get("first", params={"run": "none"})
+            answers["no run"] = got.status_code, got.json()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+
+    asyncio.run(work())
+    statuses = {name: status for name, (status, _) in answers.items()}
+    assert statuses == {
+        "no json": 400, "bytes": 400, "deep": 400, "list": 400, "no view": 400, "no kind": 400,
+        "odd": 400, "no trial": 404, "gone": 410, "good": 200, "no run": 404,
+    }  # fmt: skip
+    assert all(
+        body.get("error") or body.get("text") for n, (_, body) in answers.items() if n != "good"
+    )

@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         _collect_rarely()
-    with shell_streams(), terminated_as_interrupted():
+    with shell_streams(), terminated_as_interrupted() as ending:
         options = None
         try:
             parser = lazy_parser()
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if options.command is None:
                 parser.print_help()
                 return 3 if _failed_output() else 0
-            return _exit_code(options)
+            return ending.exit_code(_exit_code(options))
         except SystemExit:
             if _failed_output():
                 return 3
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(file=sys.stderr)
             recording = options is not None and options.command in _RECORDING
             _complain("interrupted; what was recorded is kept" if recording else "interrupted")
-            return 130
+            return ending.code
 
 
 def _collect_rarely() -> None:

@@ -6,11 +6,13 @@
 # begun. What is done with a piece is a function of a module, so that every engine does the same.
 #
 # Processes of a pool are started anew, not forked, and ignore Ctrl-C: the parent gets it, sets an
-# event, and each process ends after the piece it is at. Nothing is killed, because a process that
-# dies while it has the lock of the result queue blocks all others.
+# event, and each process ends after the piece it is at. One that dies while it has the lock of the
+# result queue blocks all others, so who has not ended in a second is killed with all of them. A
+# process ends with its parent, whatever it was doing.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import os
@@ -18,10 +20,13 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from multiprocessing import parent_process
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.synchronize import Event
 from types import ModuleType
@@ -117,6 +122,7 @@ def run_pool(
     executor = ProcessPoolExecutor(
         workers, mp_context=context, initializer=_begin, initargs=(stop,)
     )
+    _open[id(executor)] = partial(_end, executor, context, stop, _GRACE)
     waiting: deque[Future[Done]] = deque()
 
     def submit(piece: Piece) -> Future[Done]:
@@ -145,11 +151,47 @@ def run_pool(
             "happens",
             code="worker-lost",
         ) from None
+    except BaseException:
+        # Interrupted, or nobody wants the rest.
+        _end(executor, context, stop, _GRACE)
+        raise
     finally:
-        # A process that is killed in the middle of an answer would leave the others waiting for its
-        # lock for ever.
+        _end(executor, context, stop, _PATIENCE)
+        _open.pop(id(executor), None)
+
+
+_GRACE, _PATIENCE = 1.0, 60.0  # seconds for the answers that are being read
+_open: dict[int, Callable[[], None]] = {}
+
+
+def _end(executor: ProcessPoolExecutor, context: _Context, stop: Event, seconds: float) -> None:
+    """End a pool and its processes, whatever they were doing: who reads an answer has some seconds
+    for it, and is killed then. A second call does nothing.
+    """
+    end = time.monotonic() + seconds
+    try:
         stop.set()
-        executor.shutdown(wait=True, cancel_futures=True)
+        # An executor that was interrupted while it started has no thread yet that would tell its
+        # processes to end, and would wait for them for ever.
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in context.started:
+            if process.is_alive():
+                process.join(max(0.0, end - time.monotonic()))
+    finally:
+        for process in context.started:
+            if process.is_alive():
+                process.kill()
+        executor.shutdown(wait=True)
+
+
+def _end_all() -> None:
+    # A pool whose generator is still held by somebody when the interpreter ends.
+    for end in list(_open.values()):
+        end()
+
+
+# Before the executors' own end, which waits for all that was submitted.
+getattr(threading, "_register_atexit", atexit.register)(_end_all)
 
 
 _starting = threading.Lock()
@@ -161,8 +203,17 @@ def _begin(stop: Event) -> None:
     # stop.
     global _stop
     _stop = stop
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()  # what was imported stays, so the collector need not look at it again and again
+
+
+def _end_with_parent() -> None:
+    # Whatever this process is doing: a parent that was killed tells it nothing.
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _unless_stopped(work: Callable[[Piece], Done], piece: Piece) -> Done:

@@ -184,15 +184,20 @@ def opens_at(
         return NEED_MORE if not final and text[pos:at].strip() else None
     if text[at] not in _LEFT:
         return _words_at(text, at, final) if first and text[at] in "Hh*" else None
-    if not final and ends_inside(text, at, _ROLES):
+    is_near_end = len(text) - at < _LONGEST
+    if not final and is_near_end and ends_inside(text, at, _ROLES):
         return NEED_MORE
     if _MAY_OPEN.match(text, at) is None:
         return NEED_MORE if not final and _may_be_shape(text, at) else None
-    for opener, mark in _known():
+    for opener, mark in _known() if _any_known().match(text, at) else ():
         match = None if mark.first else opener.match(text, at)
         if match is not None:
             return at, _thought(mark, match.end() - at)
-    if not final and ends_inside(text[at : at + _LONGEST].lower(), 0, _odd_openers()):
+    if (
+        not final
+        and is_near_end
+        and ends_inside(text[at : at + _LONGEST].lower(), 0, _odd_openers())
+    ):
         return NEED_MORE
     shape = _SHAPE.match(text, at)
     if shape is None:
@@ -260,6 +265,11 @@ def _known() -> tuple[_Known, ...]:
     # The longest first: one may begin with another.
     marks = sorted(MARKS, key=lambda mark: -len(mark.opener))
     return tuple(_Known(re.compile(_loose(m.opener, True), re.IGNORECASE), m) for m in marks)
+
+
+@cache
+def _any_known() -> re.Pattern[str]:
+    return re.compile("|".join(opener.pattern for opener, _ in _known()), re.IGNORECASE)
 
 
 @cache

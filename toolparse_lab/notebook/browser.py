@@ -28,6 +28,7 @@ from .bench import (
     setups_of,
     verdict_sentence,
 )
+from .messages import Answering, UnknownMessage, answered
 from .page import front, show_html, source, static_id
 from .payload import payload_of
 
@@ -38,7 +39,7 @@ STATIC_LINES = 100  # failures that the view without a kernel shows
 _OUTCOMES = [name for name in OUTCOMES if name not in ("provider_error", "ungraded")]
 
 
-class Browser(anywidget.AnyWidget):
+class Browser(Answering, anywidget.AnyWidget):
     """The interactive view of many trials: a heatmap, the trials of a cell with failures first, and
     one answer in the parse view.
 
@@ -142,18 +143,18 @@ class Browser(anywidget.AnyWidget):
 
     def reply(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to a message with its number; an error that a person made is one."""
-        try:
-            answer = self.answer(message)
-        except ToolparseError as e:
-            answer = {"kind": "error", "text": visible(str(e))}
-        return {**answer, "seq": message.get("seq", 0)}
+        answer, status = answered(self.answer, message)
+        if status != 200:
+            answer = {"kind": "error", "text": answer["error"], "status": status}
+        seq = message.get("seq", 0) if isinstance(message, Mapping) else 0
+        return {**answer, "seq": seq}
 
     def answer(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the data that the front end gets for a message: a page, the heatmap, or an open
         trial.
 
-        message: "kind" and the fields of that kind, see the methods. Raises BadOptions for a kind
-        that does not exist.
+        message: "kind" and the fields of that kind, see the methods. Raises UnknownMessage for
+        a kind that does not exist.
         """
         kinds: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "page": self._answer_page,
@@ -166,7 +167,7 @@ class Browser(anywidget.AnyWidget):
         }
         kind = str(message.get("kind"))
         if kind not in kinds:
-            raise BadOptions("no such message", got=kind, expected=", ".join(kinds))
+            raise UnknownMessage("no such message", got=kind, expected=", ".join(kinds))
         return kinds[kind](message)
 
     def _answer_page(self, message: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,11 +23,11 @@ from typing import Any
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler
 
-from ..core.errors import BadOptions, ToolparseError
+from ..core.errors import BadOptions, UnknownName
 from ..lab import Lab
-from ..views.show import visible
 from .bench import Workbench, workbench
 from .browser import Browser
+from .messages import NOT_OF_ITS_FORM, in_words
 from .page import source
 
 View = Browser | Workbench
@@ -51,6 +51,10 @@ _PAGE = """<!doctype html>
 """
 _SCHEMES = {"auto": "light dark", "light": "light", "dark": "dark"}
 _FRONTS = {"live_page.js": "text/javascript", "live_page.css": "text/css"}
+
+
+class ViewGone(KeyError):
+    """A tab asks for a view that is no longer kept."""
 
 
 class OpenViews:
@@ -77,7 +81,9 @@ class OpenViews:
         return {"view": view_id, "style": view._css, "module": view._esm, **first_data(view)}
 
     def answer(self, view_id: str, message: Any) -> Any:
-        """Return the answer of a view to its front end. Raises KeyError for a view that is gone."""
+        """Return the answer of a view to its front end. Raises ViewGone."""
+        if view_id not in self._views:
+            raise ViewGone
         return self._views[view_id].reply(message)
 
     def _made(self, run_id: str) -> View:
@@ -93,6 +99,8 @@ class OpenViews:
             browser: Browser = run.browse(policy=subject["policy"])
             return browser
         trials = run.trials(protocol=subject["protocol"], policies=(subject["policy"],))
+        if all(trial.trial_id != subject["trial"] for trial in trials):
+            raise UnknownName("there is no such trial", got=subject["trial"], code="unknown-trial")
         return workbench(trials[subject["trial"]])
 
 
@@ -184,11 +192,15 @@ class _Handler(RequestHandler):
         loop = asyncio.get_running_loop()
         try:
             reply = await loop.run_in_executor(self.worker, function, *arguments)
-        except ToolparseError as e:
-            reply = {"error": visible(str(e))}
-        except KeyError:
+            if "status" in reply:
+                self.set_status(reply.pop("status"))
+        except ViewGone:
             self.set_status(410)
             reply = {"error": "this view is gone: load the page again"}
+        except Exception as e:
+            status, words = in_words(e)
+            self.set_status(status)
+            reply = {"error": words}
         # Characters that are no text of Unicode alone stay escapes.
         self.set_header("Content-Type", "application/json")
         self.finish(json.dumps(reply))
@@ -218,9 +230,9 @@ class _Answer(_Handler):
         try:
             asked = json.loads(self.request.body)
             view_id, message = str(asked["view"]), dict(asked["message"])
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             self.set_status(400)
-            self.finish("")
+            self.finish(json.dumps({"error": NOT_OF_ITS_FORM}))
             return
         await self.ask(self.views.answer, view_id, message)
 

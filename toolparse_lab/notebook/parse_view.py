@@ -17,13 +17,14 @@ from ..views.cells import MAX_VALUE
 from ..views.rows import place, protocol_words
 from ..views.show import shorten, visible
 from ..views.side_by_side import MAX_ROWS, Side, pieces_of, side_rows
+from .messages import Answering
 from .page import checked, export_html, front, show_html, source, static_id, write_view
 from .payload import payload_of
 
 STAGES = ("raw", "repaired", "decoded", "coerced")
 
 
-class _View(anywidget.AnyWidget):
+class _View(Answering, anywidget.AnyWidget):
     """A widget with a static view, `html()` and its text, for readers that have no widgets."""
 
     _payload = traitlets.Dict().tag(sync=True)

@@ -15,6 +15,7 @@ from ...core.types import ParseResult
 from ...formats.like import ProtocolLike
 from ...views import render_result
 from ...views.show import visible
+from ..messages import Answering, answered
 from ..page import front, show_html, source, static_id, write_view
 from .view import (
     Setup,
@@ -40,7 +41,7 @@ def bench_style() -> str:
     return source("parse_view.css") + "\n" + source("bench/workbench.css")
 
 
-class Workbench(anywidget.AnyWidget):
+class Workbench(Answering, anywidget.AnyWidget):
     """The interactive workbench, as `tp.workbench(…)` shows it. `result` and `setup` have the
     changes of a person, for the next cell.
     """
@@ -65,13 +66,15 @@ class Workbench(anywidget.AnyWidget):
         return self._desk.result
 
     def _answer(self, widget: Any, content: Any, buffers: Any) -> None:
-        reply = self.reply(content)
-        if reply is not None:
-            self.send(reply)
+        self.send(self.reply(content))
 
-    def reply(self, message: Any) -> dict[str, Any] | None:
+    def reply(self, message: Any) -> dict[str, Any]:
         """Return the answer to a message of the front end, see `Desk.answer`."""
-        return self._desk.answer(message)
+        reply, status = answered(self._desk.answer, message)
+        if status != 400:
+            return dict(reply)
+        serial = message.get("serial") if isinstance(message, Mapping) else None
+        return {**reply, "kind": "error", "serial": serial, "status": status}
 
     def state(self) -> dict[str, Any]:
         """Return what a front end begins with that finds the text as it is now."""
@@ -143,6 +146,7 @@ class Desk:
         """
         kind = message.get("kind") if isinstance(message, Mapping) else None
         reply: dict[str, Any] = {}
+        before = self.setup, self._index
         try:
             if kind == "parse":
                 self.setup = self.setup.changed(dict(message.get("values") or {}))
@@ -165,4 +169,8 @@ class Desk:
                 return None
         except ToolparseError as e:
             reply = {"error": visible(str(e))}
+        except Exception:
+            # Members that are not what they should be; what they changed is taken back.
+            self.setup, self._index = before
+            raise
         return {"kind": kind, "serial": message.get("serial"), **reply}

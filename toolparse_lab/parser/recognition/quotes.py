@@ -18,6 +18,7 @@ _INDENTED_LINE = re.compile(r" {4}| {0,3}\t")
 _STRAIGHT = re.compile(r"(?P<open>(?:^|(?<=[\s(\[{:=,;>\u2014\u2013]))\\?[\"'](?=\S|\Z))|[\"']")
 _OPENING = "\u201c\u201e\u00ab\u300c\u300e"
 _CLOSING = "\u201d\u201c\u00bb\u300d\u300f"  # German closes with the mark that opens in English
+_PAIRED = re.compile(f"[{_OPENING}{_CLOSING}]")
 _ADJACENT = re.compile(
     r"(?:[\u2018\u201a\u2039]|(?:^|[\s(:])[\u00bb\u203a]|(?:^|[\s(\[{:=,;>\u2014\u2013])\\?\")\Z"
 )
@@ -53,7 +54,8 @@ def _is_in_marks(before: str) -> bool:
         line = before.rstrip().rpartition("\n")[2]
     elif not _SIGN.search(line):
         return False
-    if _ADJACENT.search(line) or _SINGLE.search(line):
+    # Asked for each opener of a long line, so that each question is as short as can be.
+    if _ADJACENT.search(line, max(0, len(line) - 3)) or ("'" in line and _SINGLE.search(line)):
         return True
     is_open = False
     for mark in _STRAIGHT.finditer(line) if not is_whole else ():
@@ -62,7 +64,7 @@ def _is_in_marks(before: str) -> bool:
     if is_open:
         return True
     depth = 0
-    for character in line:
+    for character in _PAIRED.findall(line):
         if character in _OPENING and (character != "\u201c" or not depth):
             depth += 1
         elif character in _CLOSING and depth:

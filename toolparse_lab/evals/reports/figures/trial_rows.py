@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ....core.errors import BadOptions, near
+from ....core.errors import BadOptions, UnknownName, near
 from ....core.types import ParseResult, Span
 from ....views.marks import member_marks
 from ....views.show import visible
@@ -114,12 +114,12 @@ class TrialRows:
         return column
 
     def place(self, trial_id: str) -> int:
-        """Return the row number of a trial. Raises BadOptions for an id that no row has."""
+        """Return the row number of a trial. Raises UnknownName for an id that no row has."""
         if self._places is None:
             ids = self.frame["trial_id"].astype("string").fillna("")
             self._places = {trial_id: i for i, trial_id in enumerate(ids)}
         if trial_id not in self._places:
-            raise BadOptions("there is no such trial", got=trial_id)
+            raise UnknownName("there is no such trial", got=trial_id, code="unknown-trial")
         return self._places[trial_id]
 
     def facets(self) -> dict[str, list[str]]:

@@ -1,0 +1,99 @@
+"""The cost of repeated signs, for every format: microseconds a character, and what a double costs.
+
+`python benchmarks/growth.py [characters] [formats]` prints the rows that go beyond 2 µs a character
+or beyond 2.3 times for twice the text, and the slowest of all.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+
+import toolparse_lab as tp
+from toolparse_lab.core.toolspec import tool_specs
+
+TOOL = {
+    "name": "book",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+MOST, DOUBLE = 2.0, 2.3
+PIECE = 64  # characters of a piece
+
+
+def signs_of(protocol: tp.Protocol) -> Iterator[tuple[str, str]]:
+    """What is repeated: (name, text)."""
+    tools = tool_specs([TOOL])
+    envelope = protocol.envelope
+    heads = [h for h in envelope.heads({tool.name: tool for tool in tools}) if h.strip()] or ["{"]
+    for n, head in enumerate(heads[:2]):
+        yield f"opener {n}", head
+        yield f"opener {n} and quote", head + '"'
+    for closer in list(envelope.closers)[:1]:
+        yield "closer", closer
+    yield from (
+        ("quote", '"'),
+        ("backslash", "\\"),
+        ("fence", "```"),
+        ("name", "book"),
+        ("fence line", "```\n"),
+    )
+    yield from (
+        ("reasoning", "<think>"),
+        ("end of reasoning", "</think>"),
+        ("brace", "{"),
+        ("bracket", "["),
+    )
+
+
+def seconds(text: str, protocol: str, tools: list[dict[str, object]], in_pieces: bool) -> float:
+    began = time.process_time()
+    if in_pieces:
+        parser = tp.stream(protocol, tools)
+        for at in range(0, len(text), PIECE):
+            parser.feed(text[at : at + PIECE])
+        parser.close()
+    else:
+        tp.parse(text, protocol, tools)
+    return time.process_time() - began
+
+
+def main(size: int, chosen: list[str]) -> int:
+    bad = 0
+    slowest = (0.0, "")
+    print("| format | repeated | | µs a character | twice the text |")
+    print("|---|---|---|--:|--:|")
+    rows = 0
+    for name in chosen or [*sorted(tp.protocols()), "auto"]:
+        protocol = tp.protocols().get(name) or tp.protocols()["hermes"]
+        seconds("warm <tool_call> {}", name, [TOOL], False)
+        for kind, sign in signs_of(protocol):
+            for in_pieces in (False, True):
+                whole = (sign * (size // len(sign) + 1))[:size]
+                half = whole[: size // 2]
+                first = min(seconds(half[: size // 8], name, [TOOL], in_pieces) for _ in range(2))
+                if first > size / 8 * 1e-6 * 40:  # it will not end today
+                    cost, double = first / (size / 8) * 1e6, float("nan")
+                else:
+                    a = min(seconds(half, name, [TOOL], in_pieces) for _ in range(2))
+                    b = min(seconds(whole, name, [TOOL], in_pieces) for _ in range(2))
+                    cost, double = b / size * 1e6, b / max(a, 1e-4)
+                rows += 1
+                slowest = max(slowest, (cost, f"{name}, {kind}"))
+                if cost > MOST or (not double <= DOUBLE and cost > 0.2):
+                    bad += 1
+                    how = "in pieces" if in_pieces else "whole"
+                    print(
+                        f"| {name} | {kind} {sign!r:.40} | {how} | {cost:.1f} | {double:.2f} |",
+                        flush=True,
+                    )
+    print(
+        f"\n{rows} rows of {size:,} characters, {bad} beyond; "
+        f"slowest {slowest[0]:.2f} µs a character ({slowest[1]})"
+    )
+    return bad
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    sys.exit(bool(main(int(given[0]) if given else 100_000, given[1:])))
