@@ -12,7 +12,8 @@ from toolparse_lab.core.errors import BadOptions, UnknownName
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import read_strict
 from toolparse_lab.evals.cases.matchers import Matchers, approximate, matcher_of, normalised_text
-from toolparse_lab.evals.scoring.match import match_calls
+from toolparse_lab.evals.cases.target import check_target, wanted_calls
+from toolparse_lab.evals.scoring.match import agree, match_calls
 
 TOOLS = tool_specs(
     {
@@ -41,6 +42,119 @@ def call(**arguments: Any) -> dict[str, Any]:
 def test_arguments(text: str, wanted: Any, code: str) -> None:
     match = match_calls([("f", read_strict(text))], [{"name": "f", "arguments": wanted}], TOOLS)
     assert (match.code, match.ok) == (code, not code), match
+
+
+Called = tuple[str, dict[str, Any]]
+F1: Called
+F2: Called
+G: Called
+F1, F2, G = ("f", {"a": 1}), ("f", {"a": 2}), ("g", {})
+_F1, _F2, _G = ({"name": n, "arguments": a} for n, a in (F1, F2, G))
+# Calls, target, the sub-code ('' = right), and the rows of the table of what is wrong.
+RULED: list[tuple[list[Any], Any, str, list[str]]] = [
+    ([F1, G], [{"$ordered": [_F1, _G]}], "", []),
+    ([G, F1], [{"$ordered": [_F1, _G]}], "order",
+     ['all calls: wanted in this order: f(a: 1), g(), got g({}), f({"a":1})']),
+    ([F1], [{"$ordered": [_F1, _G]}], "count", ['no call: wanted f(a: 1), g(), got f({"a":1})']),
+    ([F1, G], [{"$ordered": [_F1, {**_F2, "$optional": True}, _G]}], "", []),
+    ([F2, G], [{"$ordered": [_F1, _G]}], "wrong_argument",
+     ["#0 f /a: wanted 1, got 2 (nearest: f(a: 1))"]),
+    ([G, F1, F2], [{"$at_least": [_F1]}], "", []),
+    ([G, F2], [{"$at_least": [_F1]}], "wrong_argument",
+     ["#1 f /a: wanted 1, got 2 (nearest: f(a: 1))"]),
+    ([G], [{"$at_least": [_F1]}], "count", ["no call: wanted f(a: 1), got g"]),
+    ([], [{"$at_least": [_F1]}], "count", ["no call: wanted f(a: 1), got no call"]),
+    ([F1], [{"$at_least": [_F1, _F1]}], "count",
+     ["no call: wanted one call each for f(a: 1), f(a: 1), got f"]),
+    ([F1, F2, G], [{"$at_least": [{"$ordered": [_F1, _G]}]}], "", []),
+    ([G, F2, F1], [{"$at_least": [{"$ordered": [_F1, _G]}]}], "order",
+     ['all calls: wanted in this order: f(a: 1), g(), got g({}), f({"a":2}), f({"a":1})']),
+    ([F1, F1], [{"$only": [_F1, _G]}], "", []),
+    ([], [{"$only": [_F1]}], "", []),
+    ([F1, G], [{"$only": [_F1]}], "name", ["#1 g: wanted f, got g (nearest: f(a: 1))"]),
+    ([F1, G], [{"$never": [{"name": "h", "arguments": "$any"}]}], "", []),
+    ([F1, G], [{"$never": [{"name": "f", "arguments": "$any"}]}], "forbidden_call",
+     ['#0 f: wanted never f(…), got f({"a":1})']),
+    ([], [{"$never": [_G]}], "", []),
+    ([F1], [_F1, {"$never": [_G]}], "", []),
+    ([F1, G], [{"$at_least": [_F1]}, {"$only": [_F1, _G]}, {"$never": [_F2]}], "", []),
+    ([("f", {"a": 9})], [{"name": "f", "arguments": "$any"}], "", []),
+    ([("f", {"a": 9, "c": 1})], [{"name": "f", "arguments": {"$at_least": {"a": 9}}}], "", []),
+    ([("f", {"a": 8, "c": 1})], [{"name": "f", "arguments": {"$at_least": {"a": 9}}}],
+     "wrong_argument", ["#0 f /a: wanted 9, got 8 (nearest: f(at least {\"a\":9}))"]),
+    ([("f", {"a": 8})], [{"name": "f", "arguments": {"a": {"$never": [9]}}}], "", []),
+    ([("f", {"a": 9})], [{"name": "f", "arguments": {"a": {"$never": [9, 8]}}}],
+     "wrong_argument", ["#0 f /a: wanted none of 9, 8, got 9 (nearest: f(a: none of 9, 8))"]),
+    ([("f", {"s": "Oslo, N"})],
+     [{"name": "f", "arguments": {"$at_least": {"s": {"$match": "regex", "$value": "Oslo.*"}}}}],
+     "", []),
+    ([F1, F2], [_F1], "count", ['no call: wanted f(a: 1), got f({"a":1}), f({"a":2})']),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("calls", "target", "code", "rows"), RULED)
+def test_rules_of_a_target(calls: list[Any], target: Any, code: str, rows: list[str]) -> None:
+    match = match_calls(calls, target, TOOLS)
+    assert (match.code, match.ok) == (code, not code), match
+    assert [str(row) for row in match.rows] == rows
+    assert agree(calls, target, TOOLS) == match.ok
+    # A broken target always has its reason, a right one none.
+    assert bool(match.detail) == (not match.ok) == bool(match.rows)
+    assert check_target(target) is None
+    wanted = wanted_calls(target)
+    assert all(i < len(calls) and j < len(wanted) for i, j in match.pairs)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rules_are_what_trying_all_pairings_says(seed: int) -> None:
+    rng = random.Random(seed)
+
+    def some(most: int) -> list[Any]:
+        return [rng.choice([F1, F2, G]) for _ in range(rng.randint(0, most))]
+
+    def want(call: Any) -> Any:
+        options = [{"name": call[0], "arguments": call[1]}, {"name": call[0], "arguments": "$any"},
+                   {"$any": [_F1, _G]}]  # fmt: skip
+        return rng.choice(options)
+
+    def fits(call: Any, one: Any) -> bool:
+        return match_calls([call], [one]).ok
+
+    for _ in range(400):
+        calls, wants = some(4), [want(call) for call in some(3)] or [_F1]
+        tries = list(itertools.permutations(calls, len(wants)))
+        in_order = list(itertools.combinations(calls, len(wants)))
+        expected = {
+            "$ordered": len(calls) == len(wants) and all(map(fits, calls, wants)),
+            "$at_least": any(all(map(fits, some, wants)) for some in tries),
+            "$only": all(any(fits(c, w) for w in wants) for c in calls),
+            "$never": not any(fits(c, w) for c in calls for w in wants),
+        }
+        for rule, right in expected.items():
+            match = match_calls(calls, [{rule: wants}])
+            assert match.ok == right, (rule, calls, wants)
+            assert bool(match.rows) == (not right)
+        subsequence = match_calls(calls, [{"$at_least": [{"$ordered": wants}]}])
+        assert subsequence.ok == any(all(map(fits, some, wants)) for some in in_order)
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ([{"$ordered": []}], "$ordered is a list of calls"),
+        ([{"$at_least": {"name": "f"}}], "$at_least is a list of calls"),
+        ([{"$ordered": [_F1]}, _G], "beside other wanted calls"),
+        ([{"$never": [{"$only": [_F1]}]}], "a rule inside $never"),
+        ([{"$never": [_F1]}, {"$never": [_G]}], "one rule twice"),
+        ([{"name": "f", "arguments": "$all"}], "are no object"),
+        ([{"name": "f", "arguments": {"a": {"$never": []}}}], "$never is a list of values"),
+        ([{"name": "f", "arguments": {"$at_least": []}}], "$at_least of arguments is an object"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_named(target: Any, says: str) -> None:
+    complaint = check_target(target)
+    assert complaint is not None
+    assert says in complaint[0]
 
 
 CALLS: list[tuple[list[Any], list[Any], str]] = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import yaml
 
 from tests.tables import each_case
 from toolparse_lab.cli.app import main
+from toolparse_lab.integrations.testing import assert_parses
 
 ROOT = Path(__file__).parents[2]
 TOOL = {"name": "find_berth", "parameters": {"type": "object", "properties": {
@@ -47,6 +49,25 @@ def test_the_exit_code_says_whether_all_passed(
     assert [line.split()[2] for line in out.splitlines() if line.startswith("FAILED")] == (
         ["wrong:", "broken:"] if code else []
     )
+
+
+def test_a_failure_says_which_argument_and_what_was_wanted(tmp_path: Path, capsys: Any) -> None:
+    """The same words in the terminal, in JSON and from pytest's function."""
+    target = {"$at_least": [{"name": "find_berth", "arguments": {"$at_least": {"nights": 3}}}]}
+    row = {"id": "x", "raw": RIGHT, "tools": [TOOL], "target": target}
+    says = '#0 find_berth /nights: wanted 3, got 2 (nearest: find_berth(at least {"nights":3}))'
+    path = written(tmp_path / "a.jsonl", [row])
+    assert main(["test", path]) == 1
+    assert f"  {says}\n" in capsys.readouterr().out
+    assert main(["test", path, "--json"]) == 1
+    (failed,) = json.loads(capsys.readouterr().out)["failed"]
+    (mismatch,) = failed["mismatches"]
+    assert (mismatch["argument"], mismatch["wanted"], mismatch["got"]) == ("/nights", "3", "2")
+    with pytest.raises(AssertionError, match=re.escape(says)):
+        assert_parses(RIGHT, "hermes", [TOOL], target=target)
+    right = {"$never": [{"name": "find_berth", "arguments": {"$at_least": {"nights": 3}}}]}
+    assert assert_parses(RIGHT, "hermes", [TOOL], target=right).ok
+    assert main(["test", written(tmp_path / "b.jsonl", [{**row, "target": right}])]) == 0
 
 
 def test_a_text_is_a_test_of_its_own(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -107,6 +108,7 @@ def _row(verdict: TextVerdict, known: set[str]) -> dict[str, Any]:
         "outcome": score.outcome,
         "sub_code": score.sub_code,
         "detail": score.detail,
+        "mismatches": [asdict(row) for row in verdict.mismatches],
         "new": _name(verdict) not in known,
     }
 

@@ -12,7 +12,7 @@ from typing import Any
 from ...core.errors import BadCase, BadToolSpec
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.values import write_canonical
-from .target import check_target
+from .target import check_target, rule_of
 from .tool_results import check_results
 
 _SHAPE = 'a text, {"contains": text or texts} or {"equals": text}'
@@ -81,8 +81,9 @@ class Case:
     """One question with its right answer.
 
     `input` is the user's text or a list of OpenAI messages. `target` is a list of ``{"name",
-    "arguments"}``. ``[]`` says that no call is right, None that the case is not graded. Values of a
-    target may be alternatives, see `evals.scoring.match`. For conversations of several turns,
+    "arguments"}``, or a rule such as ``{"$ordered": [...]}``. ``[]`` says that no call is right,
+    None that the case is not graded. Values of a target may be alternatives, see
+    `evals.scoring.match`. For conversations of several turns,
     `results` has the results of the tools (see `tool_results`), and `answer` the expected text of
     the last turn (see `final_text`).
     """
@@ -97,6 +98,8 @@ class Case:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tools", tool_specs(self.tools))
+        if rule_of(self.target):
+            object.__setattr__(self, "target", [self.target])
 
     @property
     def category(self) -> str:
@@ -237,6 +240,8 @@ def read_case(row: Any, *, source: str = "", line: int | None = None, unit: str 
         raise bad(message, e.got, e.expected or _TOOLS, e.hint) from None
 
     target, results, answer = row.get("target"), row.get("results"), row.get("answer")
+    if rule_of(target):
+        target = [target]
     if target is not None and not isinstance(target, list):
         raise bad(f"the target of case {case_id!r} is not a list", target, _TARGET)
     for member, value, complaint_about in (

@@ -22,7 +22,7 @@ from .case import Case
 from .collection import Cases
 from .loading import CasesLike, read_all
 from .rows import Others
-from .target import is_optional, is_wish, plain_wish
+from .target import ANY, is_optional, is_wish, plain_wish, rule_of
 
 DOUBTS: Mapping[str, str] = {
     "no-tools": "Calls are wanted, but the case has no tools.",
@@ -170,7 +170,9 @@ def _doubts(case: Case) -> Iterator[tuple[str, str]]:
         if name not in tools:
             names = ", ".join(tool.name for tool in case.tools)
             yield "unknown-tool", f"{name} is wanted, the tools are {names}"
-        elif not is_wish(arguments) and isinstance(tools[name].schema, Mapping):
+        elif arguments == ANY or is_wish(arguments):
+            continue
+        elif isinstance(tools[name].schema, Mapping):
             yield from _doubts_of_arguments(name, arguments, tools[name].schema)
 
 
@@ -179,6 +181,9 @@ def _calls(target: list[Any]) -> Iterator[Mapping[str, Any]]:
     for item in target:
         if "$any" in item:
             yield from _calls(item["$any"])
+        elif rule := rule_of(item):
+            # A tool that is never to be called need not be there.
+            yield from _calls(item[rule]) if rule != "$never" else ()
         else:
             yield item
 

@@ -17,6 +17,7 @@ from .case import KEYS, Case, read_case
 from .collection import Cases, Skipped
 from .row_files import RowSource
 from .rows import BadRows, Errors, Others, Renaming, fold_metadata, listed, read_cell, rows_of
+from .target import rule_of
 
 _ROW_KEYS = (*KEYS, "messages")
 
@@ -209,6 +210,8 @@ def _call(cell: Any, read: Callable[[Any, str, str], Any]) -> Any:
     call = read(cell, "wanted call", "target")
     if not isinstance(call, Mapping):
         return call
+    if (rule := rule_of(call)) and isinstance(call[rule], list):
+        return {rule: [_call(one, read) for one in call[rule]]}
     # A call that has a name or arguments of its own is not in OpenAI's shape.
     if isinstance(call.get("function"), Mapping) and not {"name", "arguments"} & call.keys():
         call = call["function"]

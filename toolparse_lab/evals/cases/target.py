@@ -1,15 +1,18 @@
-"""The language of targets: wanted calls, and the four words that stand for a wish instead of a
-value.
+"""The language of targets: wanted calls, rules for all calls of an answer, and the words that stand
+for a wish instead of a value.
 """
 
 # How it works. A target is JSON in which some objects are wishes, told from values by their keys:
-# all of them begin with ``$`` and are among four. An object that only looks like one is written
-# inside ``$value``, and nothing inside ``$value`` is looked at as a wish again.
+# all of them begin with ``$`` and are among six. An object that only looks like one is written
+# inside ``$value``, and nothing inside ``$value`` is looked at as a wish again. A rule stands where
+# a wanted call stands, and has one key: it says what its calls have to do with those of the answer.
+# `$at_least` is a rule among calls and a wish in the place of arguments, with the same meaning:
+# these, and perhaps others. So is `$never`.
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -18,7 +21,16 @@ from .matchers import MATCHERS
 Complaint: TypeAlias = tuple[str, Any, str]
 """What is wrong with something that was written down: message, what was got, what was expected."""
 
-WISHES = frozenset({"$any", "$optional", "$value", "$match"})
+WISHES = frozenset({"$any", "$optional", "$value", "$match", "$never", "$at_least"})
+RULES: Mapping[str, str] = {
+    "$ordered": "these calls and no others, in this order",
+    "$at_least": "these calls, and perhaps others; with $ordered inside, in this order",
+    "$only": "no other calls than these, each as often as is liked",
+    "$never": "none of these calls",
+}
+"""The rules of a target -> what they ask of the calls of an answer."""
+ANY = "$any"
+"""In the place of arguments: whatever they are."""
 _CALL = '{"name": …, "arguments": {…}}'
 
 
@@ -40,6 +52,53 @@ def plain_wish(want: Any) -> Any:
     return want["$value"] if is_wish(want) and "$value" in want else want
 
 
+def rule_of(item: Any) -> str:
+    """Return the word of a rule, '' for a wanted call.
+
+    >>> rule_of({"$ordered": [{"name": "f"}]}), rule_of({"name": "f"})
+    ('$ordered', '')
+    """
+    if not _is_mapping(item) or len(item) != 1:
+        return ""
+    word = next(iter(item))
+    return word if word in RULES else ""
+
+
+def is_inner_order(items: Any) -> bool:
+    """Return True for the calls of a rule that are one `$ordered`."""
+    return isinstance(items, list) and len(items) == 1 and rule_of(items[0]) == "$ordered"
+
+
+def wanted_calls(target: Iterable[Any]) -> list[Any]:
+    """Return the calls that a target names as right ones, in order; of one without rules, itself.
+
+    >>> wanted_calls([{"$at_least": [{"name": "f"}]}, {"$never": [{"name": "g"}]}])
+    [{'name': 'f'}]
+    """
+    calls: list[Any] = []
+    for item in target:
+        rule = rule_of(item)
+        if not rule:
+            calls.append(item)
+        elif rule != "$never":
+            calls += wanted_calls(item[rule])
+    return calls
+
+
+def needs_call(target: Iterable[Any]) -> bool:
+    """Return True if an answer without any call cannot be right.
+
+    >>> needs_call([{"$never": [{"name": "f"}]}]), needs_call([{"name": "f"}])
+    (False, True)
+    """
+    return any(
+        needs_call(item[rule]) if rule in ("$ordered", "$at_least") else not rule
+        for item in target
+        if not is_optional(item)
+        for rule in [rule_of(item)]
+    )
+
+
 def is_optional(want: Any) -> bool:
     """Return True for a wanted call or value that may be absent."""
     return _is_mapping(want) and want.get("$optional") is True
@@ -58,11 +117,38 @@ def check_target(target: list[Any]) -> Complaint | None:
     >>> check_target([{"name": "f"}]) is None, check_target([{"arguments": {}}])[0]
     (True, 'a wanted call has no name')
     """
-    return next((complaint for item in target for complaint in _of_call(item)), None)
+    return next(_of_items(target), None)
 
 
 # Complaints in the order in which a person would read the call. Only the first is ever asked for,
 # so that nothing after a complaint is reached.
+
+
+def _of_items(target: list[Any]) -> Iterator[Complaint]:
+    rules = [rule for item in target if (rule := rule_of(item))]
+    for item in target:
+        rule = rule_of(item)
+        if not rule:
+            yield from _of_call(item)
+            continue
+        items = item[rule]
+        if not isinstance(items, list) or not items:
+            yield f"{rule} is a list of calls", item, f'{{"{rule}": [{_CALL}]}}'
+        if rule == "$at_least" and is_inner_order(items):
+            items = items[0]["$ordered"]
+            if not isinstance(items, list) or not items:
+                yield "$ordered is a list of calls", item, f'{{"$ordered": [{_CALL}]}}'
+        for call in items:
+            if rule_of(call):
+                yield f"a rule inside {rule}", call, _CALL
+            yield from _of_call(call)
+    plain = len(target) - len(rules)
+    alone = [rule for rule in rules if rule in ("$ordered", "$at_least")]
+    if alone and (plain or len(alone) > 1):
+        expected = f'{{"{alone[0]}": […]}} alone, or beside $only and $never'
+        yield f"{alone[0]} says what all calls are, beside other wanted calls", target, expected
+    if len(set(rules)) < len(rules):
+        yield "one rule twice", target, "each rule once"
 
 
 def _of_call(item: Any) -> Iterator[Complaint]:
@@ -85,8 +171,8 @@ def _of_call(item: Any) -> Iterator[Complaint]:
             yield "$any of a name is a list of names", name, '{"$any": ["a", "b"]}'
     elif not isinstance(name, str) or not name:
         yield "a wanted call has no name", item, _CALL
-    if not isinstance(arguments, Mapping):
-        yield "the arguments of a wanted call are no object", arguments, "an object"
+    if not isinstance(arguments, Mapping) and arguments != ANY:
+        yield "the arguments of a wanted call are no object", arguments, f'an object, or "{ANY}"'
     yield from _of_optional(item)
     yield from _of_value(arguments)
 
@@ -106,6 +192,15 @@ def _of_value(x: Any) -> Iterator[Complaint]:
                 yield "$any is a list with at least one value", x, '{"$any": [1, 2]}'
             if "$value" in x or "$match" in x:
                 yield "$any stands alone or beside $optional", x, '{"$any": [1, 2]}'
+        elif "$never" in x:
+            inner = x["$never"]
+            if not isinstance(inner, list) or not inner or set(x) - {"$never", "$optional"}:
+                yield "$never is a list of values", x, '{"$never": [1, 2]}'
+        elif "$at_least" in x:
+            inner = x["$at_least"]
+            if not isinstance(inner, Mapping) or set(x) - {"$at_least", "$optional"}:
+                yield "$at_least of arguments is an object", x, '{"$at_least": {"city": "Oslo"}}'
+            inner = inner.values() if isinstance(inner, Mapping) else ()
         elif "$match" in x:
             name, pattern = x["$match"], x.get("$value")
             if name not in MATCHERS:

@@ -17,7 +17,6 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,8 @@ from ...views import render_page, render_result
 from ...views.blame import render_blame
 from ...views.show import shorten
 from ...views.templating import Markup, render
-from .match import differences_between
+from ..cases.target import is_optional, wanted_calls
+from .match import differences_between, match_calls
 
 if TYPE_CHECKING:
     from ...runner.exchange.types import Completion
@@ -299,15 +299,24 @@ def wanted_rows(
     result: ParseResult, target: Sequence[Mapping[str, Any]], tools: Sequence[ToolSpec]
 ) -> list[WantedRow]:
     calls = [call for call in result.calls if call.ok]
+    match = match_calls([(call.name, call.arguments) for call in calls], target, tools)
+    wants = wanted_calls(target)
+    # As they were paired, else by their places.
+    pairs = dict(match.pairs) or dict(zip(range(len(calls)), range(len(wants)), strict=False))
+    left = [j for j, want in enumerate(wants) if j not in pairs.values()]
+    both: list[tuple[Any, Any]] = [(wants[j], calls[i]) for i, j in sorted(pairs.items())]
+    both += [(None, call) for i, call in enumerate(calls) if i not in pairs]
+    both += [(wants[j], None) for j in left if not (match.ok or is_optional(wants[j]))]
     rows = []
-    for want, call in zip_longest(target, calls):
+    for want, call in both:
+        difference = ""
         if call is None:
             difference = "this call was not made"
-        elif want is None:
-            difference = "no such call was wanted"
-        else:
+        elif want is not None:
             differences = differences_between((call.name, call.arguments), want, tools)
             difference = "; ".join(one.detail for one in differences)
+        elif not match.ok:
+            difference = match.detail if wants != target else "no such call was wanted"
         wanted = "" if want is None else write_canonical(dict(want))
         got = "" if call is None else f"{call.name} {call.arguments_json}"
         rows.append(WantedRow(*(shorten(text, _MOST) for text in (wanted, got, difference))))

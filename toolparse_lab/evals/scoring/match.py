@@ -9,6 +9,12 @@ all begin with one of the four words below is no value but a wish:
   value will do). In a call, next to ``name`` and ``arguments``
 - ``{"$value": x}``: exactly x, read as it is, for arguments that look like a wish themselves
 - ``{"$match": "regex", "$value": "par.*"}``: compared by a matcher of `MATCHERS`
+- ``{"$never": [a, b]}``: any value but these
+- ``{"$at_least": {"city": "Oslo"}}``, for an object: these members, and perhaps others
+- ``"$any"`` in the place of a call's arguments: whatever they are
+
+A list of calls is all of them, in any order. Other wishes for the calls as a whole are rules, in
+the place of a call: `cases.target.RULES`.
 
 >>> match_calls([("f", {"a": 1.0})], [{"name": "f", "arguments": {"a": {"$any": [1, 2]}}}]).ok
 True
@@ -30,15 +36,28 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import repeat
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...core.toolspec import ToolSpec
-from ...core.values import Value, escape_token, pointer_tokens, write_canonical
+from ...core.types import ParseResult
+from ...core.values import Value, escape_token, pointer_tokens, read_strict, write_canonical
 from ...core.values.printable import counted
 from ..cases.matchers import DEFAULT_MATCHERS, MATCHERS, Matchers, matcher_of
-from ..cases.target import is_optional, is_wish, plain_wish
+from ..cases.target import (
+    ANY,
+    is_inner_order,
+    is_optional,
+    is_wish,
+    plain_wish,
+    rule_of,
+    wanted_calls,
+)
+
+if TYPE_CHECKING:
+    from ..cases.case import Case
 
 EXACT_LIMIT = 8
 """Up to so many calls the pairing that explains a mismatch is the best one, above it a greedy one;
@@ -62,7 +81,7 @@ class Difference:
     """One way in which a call of `tool` is not the wanted one.
 
     `code` is a sub-code of `wrong_call`. `actual` and `expected` are the two values, or the two
-    names.
+    names. `call` is the index of the call where several are compared.
     """
 
     code: str
@@ -70,6 +89,7 @@ class Difference:
     tool: str
     actual: Any = None
     expected: Any = None
+    call: int = 0
 
     @property
     def detail(self) -> str:
@@ -121,8 +141,11 @@ def _compare_call(
         return (Difference("name", "", name, name, allowed),)
 
     schema = schemas.get(name, {})
+    wanted = want.get("arguments", {})
+    if wanted == ANY:
+        return ()
     comparison = _Comparison(name, schema, matchers)
-    comparison.compare(arguments, want.get("arguments", {}), "", schema)
+    comparison.compare(arguments, wanted, "", schema)
     return tuple(comparison.differences)
 
 
@@ -160,6 +183,13 @@ class _Comparison:
                 is_right = matcher_of(want["$match"])(actual, want.get("$value"))
             elif "$any" in want:
                 is_right = any(self._fits(actual, one, path, schema) for one in want["$any"])
+            elif "$never" in want:
+                is_right = not any(self._fits(actual, one, path, schema) for one in want["$never"])
+            elif "$at_least" in want:
+                if isinstance(actual, Mapping):
+                    self._compare_objects(actual, want["$at_least"], path, schema, more=True)
+                    return
+                is_right = False
             else:
                 is_right = "$value" not in want or _is_same(actual, want["$value"], self.matchers)
         elif isinstance(want, Mapping) and isinstance(actual, Mapping):
@@ -177,8 +207,15 @@ class _Comparison:
             self._add_wrong(path, actual, want)
 
     def _compare_objects(
-        self, actual: Mapping[str, Value], want: Mapping[str, Any], path: str, schema: Any
+        self,
+        actual: Mapping[str, Value],
+        want: Mapping[str, Any],
+        path: str,
+        schema: Any,
+        *,
+        more: bool = False,
     ) -> None:
+        # more: members that are not wanted are right too.
         properties = _resolve(schema, self.root).get("properties")
         if not isinstance(properties, Mapping):
             properties = {}
@@ -206,7 +243,7 @@ class _Comparison:
                 self.compare(value, inner, place, own)
 
         # Equal keys are the rule, and comparing the two sets of them is done in C.
-        if actual.keys() != want.keys():
+        if not more and actual.keys() != want.keys():
             for key, value in actual.items():
                 if key in want:
                     continue
@@ -282,6 +319,10 @@ def _say(x: Any) -> str:
         return f"{name} {_say(x['$value'])}" if "$value" in x else name
     if "$any" in x:
         return "one of " + ", ".join(_say(value) for value in x["$any"])
+    if "$never" in x:
+        return "none of " + ", ".join(_say(value) for value in x["$never"])
+    if "$at_least" in x:
+        return f"at least {_say(x['$at_least'])}"
     return _say(x["$value"]) if "$value" in x else "anything"
 
 
@@ -295,9 +336,9 @@ _Pairs: TypeAlias = list[tuple[int, int]]
 class Match:
     """The verdict on calls held to a target, with its reasons.
 
-    `code` is '' where they agree, else the most telling sub-code. `pairs` (call index, target
-    index) is the pairing that `differences` are told by. `note` says where that pairing was not
-    searched to the end.
+    `code` is '' where they agree, else the most telling sub-code. `pairs` (call index, index among
+    the `wanted_calls` of the target) is the pairing that `differences` are told by. `note` says
+    where that pairing was not searched to the end. `rows` has a line for each thing that is wrong.
     """
 
     ok: bool
@@ -306,6 +347,72 @@ class Match:
     differences: tuple[Difference, ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
     note: str = ""
+    rows: tuple[Mismatch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One thing that is wrong with the calls of an answer, in the words of every test and page.
+
+    call: which one, `#1 book`, or '' where one is missing. argument: its JSON Pointer, '' where it
+    is about the call as a whole. nearest: the wanted call that is nearest to it, or the call that
+    is nearest to the wanted one.
+    """
+
+    call: str
+    argument: str
+    wanted: str
+    got: str
+    nearest: str = ""
+
+    def __str__(self) -> str:
+        where = " ".join(filter(None, (self.call or "no call", self.argument)))
+        text = f"{where}: wanted {self.wanted}, got {self.got}"
+        return f"{text} (nearest: {self.nearest})" if self.nearest else text
+
+
+def mismatches(case: Case, result: ParseResult) -> tuple[Mismatch, ...]:
+    """Return what is wrong with the calls that were read of an answer, held to a case's target.
+
+    () where nothing is, where there is no target, and where no call could be read of an attempt.
+    """
+    if case.target is None:
+        return ()
+    tools = case.tools or result.tools
+    names = [tool.name for tool in tools]
+    rows = [
+        Mismatch(f"#{call.index} {call.name}", "", "a tool that is offered", call.name or "?",
+                 next(iter(get_close_matches(call.name or "", names, 1)), ""))
+        for call in result.calls
+        if call.status == "unknown_tool"
+    ]  # fmt: skip
+    if rows:
+        return tuple(rows)
+    calls = [(call.name, read_strict(call.arguments_json)) for call in result.calls if call.ok]
+    if not calls and result.calls:
+        return ()
+    return match_calls(calls, case.target, tools).rows
+
+
+def say_call(want: Any) -> str:
+    """Return a wanted call in words, shortened.
+
+    >>> say_call({"name": "f", "arguments": {"a": {"$any": [1, 2]}}})
+    'f(a: one of 1, 2)'
+    """
+    if "$any" in want:
+        return " or ".join(map(say_call, want["$any"]))
+    name, arguments = want["name"], want.get("arguments", {})
+    name = name if isinstance(name, str) else " or ".join(map(str, name["$any"]))
+    if arguments == ANY:
+        return f"{name}(…)"
+    if is_wish(arguments):
+        return f"{name}({_say(arguments)})"
+    return beginning_of(f"{name}({', '.join(f'{k}: {_say(v)}' for k, v in arguments.items())})")
+
+
+def _said(call: Call) -> str:
+    return beginning_of(f"{call[0] or '?'}({write_canonical(call[1])})")
 
 
 def match_calls(
@@ -315,8 +422,49 @@ def match_calls(
     matchers: Matchers = DEFAULT_MATCHERS,
 ) -> Match:
     """Compare (name, arguments) pairs with a target in the form of the head of this file, in any
-    order. tools: for the defaults in their schemas. matchers: how values are compared.
+    order, or by its rules. tools: for the defaults in their schemas. matchers: how values are
+    compared.
     """
+    if any(map(rule_of, target)):
+        return _Rules(calls, target, tools, matchers).match()
+    match = _match_all(calls, target, tools, matchers)
+    return match if match.ok else replace(match, rows=_rows_of(calls, target, match))
+
+
+def _rows_of(calls: Sequence[Call], target: Sequence[Any], match: Match) -> tuple[Mismatch, ...]:
+    # Of calls that are paired, each difference; then calls and wanted calls without a pair.
+    rows = []
+    pairs = dict(match.pairs)
+    for i, call in enumerate(calls):
+        label = f"#{i} {call[0] or '?'}"
+        if match.pairs and i in pairs:
+            want = target[pairs[i]]
+            rows += [_row_of(label, one, want) for one in match.differences if one.call == i]
+        elif i not in pairs:
+            rows.append(Mismatch(label, "", "no such call", _said(call)))
+    taken = set(pairs.values())
+    if match.code == "count":
+        # Nothing may have been paired by then.
+        rows = rows if match.pairs else []
+        left = [want for j, want in enumerate(target) if j not in taken and not is_optional(want)]
+        got = beginning_of(", ".join(map(_said, calls)) or "no call")
+        wanted = ", ".join(map(say_call, target if not match.pairs else left))
+        if len(calls) != len(target) or left:
+            rows.append(Mismatch("", "", wanted, got))
+    return tuple(rows)
+
+
+def _row_of(label: str, one: Difference, want: Any) -> Mismatch:
+    if one.code == "name":
+        return Mismatch(label, "", " or ".join(map(str, one.expected)), one.tool, say_call(want))
+    wanted = "nothing" if one.code == "extra_argument" else _say(one.expected)
+    got = "nothing" if one.code == "missing_argument" else _say(one.actual)
+    return Mismatch(label, one.path or "(arguments)", wanted, got, say_call(want))
+
+
+def _match_all(
+    calls: Sequence[Call], target: Sequence[Any], tools: Sequence[ToolSpec], matchers: Matchers
+) -> Match:
     required = [i for i, want in enumerate(target) if not is_optional(want)]
     if not target and calls:
         return Match(False, "unexpected_call", f"{_names(calls)} called where no call was wanted")
@@ -343,13 +491,18 @@ def match_calls(
             free.discard(j)
             pairs.append((i, j))
 
-    differences = tuple(one for i, j in pairs for one in table[i][j])
+    differences = tuple(replace(one, call=i) for i, j in pairs for one in table[i][j])
     if not differences:  # every call fits something, but some wanted call is left over
         detail = f"a wanted call is missing beside {_names(calls)}"
         return Match(False, "count", detail, (), tuple(pairs), note)
-    order = list(_WEIGHT)
-    first = min(differences, key=lambda d: order.index(d.code))
+    first = _first_of(differences)
     return Match(False, first.code, first.detail, differences, tuple(pairs), note)
+
+
+def _first_of(differences: Sequence[Difference]) -> Difference:
+    # The most telling one.
+    order = list(_WEIGHT)
+    return min(differences, key=lambda one: order.index(one.code))
 
 
 def agree(
@@ -363,11 +516,167 @@ def agree(
     >>> agree([("f", {"a": 1})], [{"name": "f", "arguments": {"a": 1.0}}])
     True
     """
+    if any(map(rule_of, target)):
+        return _Rules(calls, target, tools, matchers).match().ok
     required = [i for i, want in enumerate(target) if not is_optional(want)]
     if not len(required) <= len(calls) <= len(target):
         return False
     table = _compare_all(calls, target, tools, matchers)
     return _complete_pairs(table, len(target), required) is not None
+
+
+class _Rules:
+    # The rules of one target, in the order in which they stand; the first that is broken is told.
+    def __init__(
+        self,
+        calls: Sequence[Call],
+        target: Sequence[Any],
+        tools: Sequence[ToolSpec],
+        matchers: Matchers,
+    ) -> None:
+        self.calls = calls
+        self.target = target
+        self.tools = tools
+        self.matchers = matchers
+
+    def match(self) -> Match:
+        pairs: tuple[tuple[int, int], ...] = ()
+        plain = [item for item in self.target if not rule_of(item)]
+        if plain:
+            match = match_calls(self.calls, plain, self.tools, self.matchers)
+            if not match.ok:
+                return match
+            pairs = match.pairs
+        # The indices of a rule's calls go on from those of the items before it.
+        offset = 0
+        for item in self.target:
+            rule = rule_of(item)
+            if not rule:
+                offset += 1
+                continue
+            items = wanted_calls(item[rule])
+            match = self._held_to(rule, items, is_inner_order(item[rule]))
+            if rule == "$never":
+                if not match.ok:
+                    return match
+                continue
+            shifted = tuple((i, j + offset) for i, j in match.pairs)
+            offset += len(items)
+            if not match.ok:
+                return replace(match, pairs=shifted)
+            pairs = pairs or shifted
+        return Match(True, pairs=pairs)
+
+    def _held_to(self, rule: str, items: list[Any], in_order: bool) -> Match:
+        if rule == "$at_least":
+            return self._at_least(items, in_order)
+        held = {"$ordered": self._ordered, "$only": self._only, "$never": self._never}
+        return held[rule](items)
+
+    def _table(self, items: list[Any]) -> _Table:
+        return _compare_all(self.calls, items, self.tools, self.matchers)
+
+    def _ordered(self, items: list[Any]) -> Match:
+        match = match_calls(self.calls, items, self.tools, self.matchers)
+        if not match.ok:
+            return match
+        # Each call takes the next wanted one that fits, or one behind optional ones.
+        fits = [[not differences for differences in row] for row in self._table(items)]
+        reached: dict[int, tuple[int, ...]] = {0: ()}
+        for row in fits:
+            further: dict[int, tuple[int, ...]] = {}
+            for start, picks in reached.items():
+                for j in range(start, len(items)):
+                    if row[j]:
+                        further.setdefault(j + 1, (*picks, j))
+                    if not is_optional(items[j]):
+                        break
+            reached = further
+        for start, picks in reached.items():
+            if all(is_optional(want) for want in items[start:]):
+                return Match(True, pairs=tuple(enumerate(picks)))
+        return self._out_of_order(items, match.pairs)
+
+    def _out_of_order(self, items: list[Any], pairs: tuple[tuple[int, int], ...]) -> Match:
+        wanted = ", ".join(map(say_call, items))
+        detail = f"{_names(self.calls)} called in another order than {beginning_of(wanted)}"
+        got = beginning_of(", ".join(map(_said, self.calls)))
+        row = Mismatch("all calls", "", f"in this order: {wanted}", got)
+        return Match(False, "order", detail, (), pairs, rows=(row,))
+
+    def _at_least(self, items: list[Any], in_order: bool) -> Match:
+        table = self._table(items)
+        required = [j for j, want in enumerate(items) if not is_optional(want)]
+        fitting = [[i for i, row in enumerate(table) if not row[j]] for j in required]
+        placed = _pair_all(fitting, len(self.calls))
+        if placed is None:
+            return self._lacking(items, table, required, fitting)
+        if not in_order:
+            return Match(True, pairs=tuple(sorted((i, required[k]) for k, i in placed)))
+        pairs, start = [], 0
+        for j, candidates in zip(required, fitting, strict=True):
+            i = next((i for i in candidates if i >= start), None)
+            if i is None:
+                return self._out_of_order([items[j] for j in required], ())
+            pairs.append((i, j))
+            start = i + 1
+        return Match(True, pairs=tuple(pairs))
+
+    def _lacking(
+        self, items: list[Any], table: _Table, required: list[int], fitting: list[list[int]]
+    ) -> Match:
+        # Each wanted call that no call fits, beside the nearest; else there are too few that do.
+        rows, told, pairs = [], [], []
+        for j, candidates in zip(required, fitting, strict=True):
+            if candidates:
+                continue
+            near = min(range(len(table)), key=lambda i: _cost_of(table[i][j]), default=None)
+            if near is None or any(one.code == "name" for one in table[near][j]):
+                rows.append(Mismatch("", "", say_call(items[j]), _names(self.calls) or "no call"))
+                continue
+            pairs.append((near, j))
+            differences = [replace(one, call=near) for one in table[near][j]]
+            told += differences
+            label = f"#{near} {self.calls[near][0]}"
+            rows += [_row_of(label, one, items[j]) for one in differences]
+        if told and len(pairs) == len([c for c in fitting if not c]):
+            first = _first_of(told)
+            told_by = tuple(told)
+            return Match(False, first.code, first.detail, told_by, tuple(pairs), rows=tuple(rows))
+        left = [items[j] for j, candidates in zip(required, fitting, strict=True) if not candidates]
+        wanted = ", ".join(map(say_call, left or [items[j] for j in required]))
+        got = _names(self.calls) or "none"
+        if not rows:
+            rows.append(Mismatch("", "", f"one call each for {wanted}", got))
+        detail = f"wanted at least {beginning_of(wanted)}, called {got}"
+        return Match(False, "count", detail, tuple(told), tuple(pairs), rows=tuple(rows))
+
+    def _only(self, items: list[Any]) -> Match:
+        pairs, told, rows = [], [], []
+        for i, row in enumerate(self._table(items)):
+            j = min(range(len(items)), key=lambda j: _cost_of(row[j]))
+            pairs.append((i, j))
+            for one in row[j]:
+                told.append(replace(one, call=i))
+                rows.append(_row_of(f"#{i} {self.calls[i][0]}", one, items[j]))
+        if not told:
+            return Match(True, pairs=tuple(pairs))
+        first = _first_of(told)
+        detail = first.detail
+        if first.code == "name":
+            names = list(dict.fromkeys(say_call(want) for want in items))
+            detail = f"{first.tool} called, and only {', '.join(names)} may be"
+        return Match(False, first.code, detail, tuple(told), tuple(pairs), rows=tuple(rows))
+
+    def _never(self, items: list[Any]) -> Match:
+        for i, row in enumerate(self._table(items)):
+            for j, differences in enumerate(row):
+                if not differences:
+                    said, banned = _said(self.calls[i]), say_call(items[j])
+                    wanted = Mismatch(f"#{i} {self.calls[i][0]}", "", f"never {banned}", said)
+                    detail = f"{self.calls[i][0]} called, and never {banned} is wanted"
+                    return Match(False, "forbidden_call", detail, rows=(wanted,))
+        return Match(True)
 
 
 def _compare_all(

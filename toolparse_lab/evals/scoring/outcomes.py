@@ -76,6 +76,8 @@ SUB_CODES: dict[str, str] = {
     "wrong_argument": "An argument has another value than was asked for.",
     "count": "There are more or fewer calls than were asked for.",
     "unexpected_call": "A call was made where none was wanted.",
+    "order": "The calls are the right ones, in another order than was asked for.",
+    "forbidden_call": "A call was made that the target forbids.",
     "one_of_several_broken": "At least one of several calls could not be read.",
     "length": "The token limit was reached.",
     "cut_stream": "The stream ended without a finish part.",

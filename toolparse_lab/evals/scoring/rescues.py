@@ -26,7 +26,7 @@ from ...core.types import Edit, ToolCall
 from ...core.types.tokens import leaves_of
 from ...core.values import Value, pointer_tokens, read_strict
 from ..cases.matchers import Matchers
-from ..cases.target import is_wish
+from ..cases.target import is_wish, wanted_calls
 from .match import Call, Difference, Match, agree, differences_between, match_calls
 
 if TYPE_CHECKING:
@@ -91,9 +91,10 @@ def judge_arguments(
     ok = [call for call in calls if call.ok]
     pairs = [(call.name, read_strict(call.arguments_json or "{}")) for call in ok]
     matched = dict(match_calls(pairs, case.target, case.tools, matchers).pairs)
+    wanted = wanted_calls(case.target)
     judged: dict[tuple[int, str], bool] = {}
     for i, (call, pair) in enumerate(zip(ok, pairs, strict=True)):
-        wants = [case.target[matched[i]]] if i in matched else case.target
+        wants = [wanted[matched[i]]] if i in matched else wanted
         differences = _from_nearest(pair, wants, case.tools, matchers)
         if differences is not None:
             for path, _ in leaves_of(call.origins.get()):

@@ -43,7 +43,7 @@ from ...parser.recognition.shown import masked, shown_ranges
 from ...runner.exchange.types import Completion
 from ..cases.case import Case, matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, STRICTNESS, Matchers
-from ..cases.target import is_optional
+from ..cases.target import needs_call, wanted_calls
 from .fabrication import find_fabrication, provider_name
 from .match import Call, Match, agree, beginning_of, match_calls
 from .outcomes import SUCCESSES
@@ -420,7 +420,7 @@ class _Scoring:
 
     def _held_back(self) -> Score | None:
         # The parser's decision, and no silence of the model's.
-        wanted = any(not is_optional(want) for want in self.target)
+        wanted = needs_call(self.target)
         if self.ok_calls or self.unknown or self.broken or not (self.held and wanted):
             return None
         detail = f"call {self.held[0].index}: {self.held[0].problems[0].message}"
@@ -491,7 +491,7 @@ class _Scoring:
             detail = self._told("the case has no target")
             return Score("ungraded", self._unlifted_code(), detail, fabricated=fabricated)
         if not self.ok_calls:
-            if any(not is_optional(want) for want in target):
+            if needs_call(target):
                 return self._lose("abstained_wrongly", "", "a call was wanted and none was tried")
             detail = "no call was wanted and none was tried"
             naive = self._naive()
@@ -619,7 +619,7 @@ class _Scoring:
             return ()
         values = [value for _, value in self._calls("arguments_json")]
         match = self._matched[1] if self._matched is not None else None
-        raw, target = self.result.raw, self.target
+        raw, target = self.result.raw, wanted_calls(self.target)
         return judge_rescues(raw, self.ok_calls, values, target, match, self.tools, self.matchers)
 
     def _meets(self, calls: list[Call]) -> bool:

@@ -15,7 +15,8 @@ from ..cases.case import Case
 from ..cases.loading import case_of_members
 from ..cases.row_files import READERS, RowSource, is_packed, read_rows
 from ..cases.rows import is_missing
-from .outcomes import SUCCESSES, is_failure
+from .match import Mismatch, mismatches
+from .outcomes import SUCCESSES, cause_of, first_error
 from .score import Score, score_text
 
 # Member of a case or a test -> its names in a row, the first that is there.
@@ -63,9 +64,15 @@ class TextVerdict:
     score: Score
     passed: bool
 
+    @property
+    def mismatches(self) -> tuple[Mismatch, ...]:
+        """What is wrong with the calls, as far as they were held to a target."""
+        return () if self.passed else mismatches(self.test.case, self.result)
+
     def __str__(self) -> str:
-        """Return the place, the id and the score in one line."""
-        return f"{self.test.place} {self.test.case.id}: {self.score}"
+        """Return the place, the id and the score in one line, then a line for each mismatch."""
+        lines = [f"{self.test.place} {self.test.case.id}: {self.score}"]
+        return "\n".join([*lines, *(f"  {row}" for row in self.mismatches)])
 
 
 def text_tests(

@@ -17,6 +17,7 @@ from ...core.toolspec import ToolSpec
 from ...core.values import leaves
 from ...core.values.printable import counted, printable
 from ...evals.cases.case import Case
+from ...evals.cases.target import wanted_calls
 from ...evals.scoring.trial import Trial
 from ...experiments.models import ModelLike
 from ...views.show import shorten
@@ -105,8 +106,9 @@ class _Work:
         self._ask = ask
         self._budget = budget
         self._wanted = _signature(trial)
-        self._words = set(_words_of(trial.case.target))
-        self._names = {call.get("name"): call for call in trial.case.target or ()}
+        wanted = wanted_calls(trial.case.target or ())
+        self._words = set(_words_of(wanted))
+        self._names = {str(call.get("name")): call for call in wanted}
 
     def run(self) -> bool:
         try:
@@ -199,7 +201,8 @@ def _signature(trial: Trial) -> tuple[Any, ...]:
 def _words_of(target: Any) -> Iterator[str]:
     # The values of a target as a question may say them.
     for call in target or ():
-        for _, value in leaves(call.get("arguments") or {}):
+        arguments = call.get("arguments")
+        for _, value in leaves(arguments if isinstance(arguments, dict) else {}):
             if isinstance(value, str) and value:
                 yield value
             elif isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -5,12 +5,16 @@ the differences.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ...core.errors import BadOptions
 from ...core.toolspec import ToolsLike
 from ...core.types import ParseOptions, ParseResult, ToolCall
 from ...core.values import escape_token, read_strict, same, write_canonical
+from ...evals.cases.case import read_case
+from ...evals.scoring.match import mismatches
+from ...evals.scoring.score import score_text
 from ...formats.like import ProtocolLike
 from ...middleware.flow import read_answer
 from ...views import render_ansi
@@ -28,7 +32,8 @@ def assert_parses(
     protocol: ProtocolLike = "auto",
     tools: ToolsLike = None,
     *,
-    calls: Sequence[Expected],
+    calls: Sequence[Expected] | None = None,
+    target: Any = None,
     text: str | None = None,
     options: ParseOptions | Mapping[str, Any] | None = None,
     tool_choice: str | Mapping[str, Any] = "auto",
@@ -41,6 +46,8 @@ def assert_parses(
             calls that are ok, or `(name, status, arguments)`. Arguments are values, of which 1 and
             1.0 are one number, or canonical JSON text, which must be the same to the character.
             Without them any will do.
+        target: what the calls have to be, as a case says it: in any order, with alternatives and
+            rules such as {"$at_least": [...]}. In the place of `calls`, or beside them.
         text: the text outside calls.
         protocol, tools, options: as for `parse`.
         tool_choice: as for `read_answer`.
@@ -53,9 +60,15 @@ def assert_parses(
     True
     """
     __tracebackhide__ = True  # pytest shows the caller's line instead of this one
-    expected = [_Wanted.of(call) for call in calls]
+    if calls is None and target is None:
+        raise BadOptions(
+            "a test says what the calls are", got="neither", expected="calls=[…] or target=[…]"
+        )
+    expected = [_Wanted.of(call) for call in calls or ()]
     result = read_answer(raw, protocol, tools, options, tool_choice)
-    differences = list(_differences(expected, result))
+    differences = list(_differences(expected, result)) if calls is not None else []
+    if target is not None:
+        differences += _held_to(target, result)
     if text is not None and result.text != text:
         differences.append(f"text: wanted {_short(text)}, read {_short(result.text)}")
 
@@ -63,6 +76,16 @@ def assert_parses(
         raise AssertionError(_message(differences, result, color))
 
     return result
+
+
+def _held_to(target: Any, result: ParseResult) -> list[str]:
+    # By the score, so that a test and a run never come to different verdicts.
+    case = read_case({"id": "target", "input": "", "target": target})
+    case = replace(case, tools=result.tools)
+    score = score_text(case, result)
+    if score.success:
+        return []
+    return [str(score), *map(str, mismatches(case, result))]
 
 
 class _Wanted:
