@@ -48,10 +48,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MockOpe
     with MockOpenAI() as mock:
         (tmp_path / "toolparse.toml").write_text(
             f'[models.mock]\nname = "openai/mock"\napi_base = "{mock.url}"\nprice = [0, 0]\n'
-            "max_retries = 0\napi_key_env = 'LAMP_KEY'\n",
+            "max_retries = 0\napi_key_env = 'OPENAI_LAMP_KEY'\n",
             "utf-8",
         )
-        monkeypatch.setenv("LAMP_KEY", "none")
+        monkeypatch.setenv("OPENAI_LAMP_KEY", "none")
         (tmp_path / "plan.toml").write_text(PLAN, "utf-8")
         write_cases(ASK_GOOD)
         yield mock

@@ -288,7 +288,7 @@ def test_what_a_report_cannot_be_asked_is_found_before_a_model_is(
 
 
 def write_endpoint(project: Path, url: str, more: str = "") -> None:
-    table = f'[models.mock]\nname = "openai/mock"\napi_base = "{url}"\napi_key_env = "MOCK_KEY"\nprice = [0, 0]\n{more}'
+    table = f'[models.mock]\nname = "openai/mock"\napi_base = "{url}"\napi_key_env = "OPENAI_MOCK_KEY"\nprice = [0, 0]\n{more}'
     (project / "toolparse.toml").write_text('store = "runs.db"\n' + table, "utf-8")
     cases = [
         {"id": f"c{i}", "input": f"say=hello {i}", "tools": [{"name": "f"}], "target": []}
@@ -303,7 +303,7 @@ ASK = ["run", "--cases", "cases.jsonl", "--models", "mock", "--protocols", "herm
 def test_a_dead_provider_is_incomplete_and_retry_goes_on(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MOCK_KEY", "planted-0123456789")
+    monkeypatch.setenv("OPENAI_MOCK_KEY", "planted-0123456789")
     write_endpoint(project, "http://127.0.0.1:9/v1", "max_retries = 0\ntimeout = 5\n")
     dead = out_of(capsys, ASK, code=3)
     assert dead["summary"]["done"] == 0
@@ -337,7 +337,7 @@ def test_a_dead_provider_is_incomplete_and_retry_goes_on(
 def test_canaries_are_asked(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MOCK_KEY", "none")
+    monkeypatch.setenv("OPENAI_MOCK_KEY", "none")
     with MockOpenAI() as mock:  # it says what it was asked, delimiters and all
         write_endpoint(project, mock.url)
         rows = out_of(capsys, ["check", "--protocols", "hermes,gemma"])
@@ -353,7 +353,7 @@ def test_canaries_are_asked(
 def test_ctrl_c_leaves_with_130_and_says_how_to_go_on(project: Path) -> None:
     with MockOpenAI(latency=0.3) as mock:
         write_endpoint(project, mock.url, "max_connections = 1\n")
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "MOCK_KEY": "none"}
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "OPENAI_MOCK_KEY": "none"}
         command = [sys.executable, "-m", "toolparse_lab.cli", *ASK]
         with running(command, cwd=project, env=env) as process:
             wait_until(lambda: mock.calls >= 2, process)
@@ -765,17 +765,17 @@ def test_cases_are_validated(project: Path, capsys: pytest.CaptureFixture[str]) 
 def test_settings_are_shown_with_their_origins_and_without_keys(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MOCK_KEY", "planted-0123456789")
+    monkeypatch.setenv("OPENAI_MOCK_KEY", "planted-0123456789")
     monkeypatch.setenv("TOOLPARSE_STORE", "postgresql://me:planted-0123456789@host/db")
     monkeypatch.setenv("TOOLPARSE_POLICI", "none")
     write_endpoint(project, "http://127.0.0.1:9/v1")
     assert main(["config"]) == 0
     out, err = capsys.readouterr()
-    assert "MOCK_KEY (set)" in out
+    assert "OPENAI_MOCK_KEY (set)" in out
     assert "environment variable TOOLPARSE_STORE" in out
     assert "did you mean TOOLPARSE_POLICY" in err
     found = out_of(capsys, ["config"])
-    assert found["models"][0]["api_key"] == "MOCK_KEY (set)"
+    assert found["models"][0]["api_key"] == "OPENAI_MOCK_KEY (set)"
     assert "planted" not in out + json.dumps(found)
 
 
@@ -802,7 +802,7 @@ def test_the_pipeline_of_the_page(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Recorded once; then read again from the recording, and asked anew and compared with it."""
-    monkeypatch.setenv("MOCK_KEY", "none")
+    monkeypatch.setenv("OPENAI_MOCK_KEY", "none")
     with MockOpenAI() as mock:
         write_endpoint(project, mock.url)
         (project / "plan.toml").write_text(

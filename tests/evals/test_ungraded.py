@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.cli.app import main
+from toolparse_lab.evals.reports.figures.trial_rows import TrialRows
 
 PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 TOOLS = [{"name": "f", "parameters": PARAMETERS}]
@@ -50,7 +53,7 @@ def test_what_is_known_without_a_target(lab: tp.Lab) -> None:
     text = report.text(width=200)
     assert "35 answers without a target" in text
     assert "executable" in text
-    assert "ungraded/invalid" in text
+    assert "ungraded/validate." in text
     page = report.html(page=True)
     assert "Without a target" in page
     assert "may be executed" in page
@@ -93,5 +96,69 @@ def test_ingest_ends_with_the_verdicts(tmp_path: Path, capsys: Any) -> None:
     file.write_text("".join(lines))
     assert main(["ingest", str(file), "--store", str(tmp_path / "s.db")]) == 0
     out = capsys.readouterr().out
-    assert "3 answers without a target, by their calls:" in out
-    assert "no call" in out
+    assert out.rstrip().endswith("0 of 3 answers cannot be executed")
+
+
+# A server with tools that leaves calls in its text: 77 clean ones are no failures, and hide none.
+# By hand: 10 + 9 invalid, 12 cut inside the call, 8 of an unknown tool, 7 lost attempts are 46 of
+# 200; five requests got no answer.
+MIXED: list[tuple[int, dict[str, Any], str, str]] = [
+    (77, {"response": {"choices": [{"message": {"role": "assistant", "content": CALL, "tool_calls": []},
+                                    "finish_reason": "stop"}]}}, "", ""),
+    (10, {"response": {"choices": [{"message": {"role": "assistant", "tool_calls": [],
+                                                "content": CALL.replace("1", '"x"')},
+                                    "finish_reason": "stop"}]}}, "ungraded", "validate.type"),
+    (30, {"raw": CALL}, "", ""),
+    (9, {"raw": CALL + CALL.replace('"a": 1', "")}, "ungraded", "validate.required"),
+    (12, {"raw": CALL[:30], "finish_reason": "length"}, "truncated", "call.truncated"),
+    (8, {"raw": CALL.replace("f", "g", 1)}, "wrong_call", "call.unknown-tool"),
+    (7, {"raw": 'I call {"name": "f", "arguments": {"a"'}, "attempted_unparseable", "json"),
+    (20, {"raw": "Nothing to call."}, "", ""),
+    (14, {"raw": ""}, "", ""),
+    (13, {"raw": "Half a sen", "finish_reason": "length"}, "", ""),
+    (5, {"error": "litellm.RateLimitError: slow down"}, "provider_error", "rate_limited"),
+]  # fmt: skip
+
+
+def test_one_definition_of_a_failure(tmp_path: Path, capsys: Any) -> None:
+    file, store = tmp_path / "log.jsonl", str(tmp_path / "s.db")
+    lines = [
+        {"case_id": f"{k}-{i}", "tools": TOOLS, "request": {"tools": TOOLS}, **row}
+        for k, (n, row, _, _) in enumerate(MIXED)
+        for i in range(n)
+    ]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    assert main(["ingest", str(file), "--store", store, "--protocol", "hermes"]) == 0
+    told = capsys.readouterr().out
+    assert told.rstrip().endswith("46 of 200 answers cannot be executed; 5 requests got no answer")
+    expected = Counter({(o, c): n for n, _, o, c in MIXED if c})
+    with tp.Lab(store) as lab:
+        run = lab.open()
+        assert Counter((t.outcome, t.cause) for t in run.failures()) == expected
+        report = run.report()
+        listed = report.failures.set_index(["outcome", "sub_code"])["n"].to_dict()
+        assert listed == expected
+        assert main(["report", "--score", "--failed", "--json", "--store", store]) == 0
+        assert len(json.loads(capsys.readouterr().out)) == 51
+        rows = TrialRows(run.frame())
+        assert rows.alike({}) == {code: n for (_, code), n in expected.items()}
+        # Of attempts: 200 answers without 47 that try nothing.
+        cells = report.ungraded
+        assert (cells["n"].sum(), cells["attempts"].sum()) == (200, 153)
+        assert (cells["executable"] * cells["attempts"]).sum() == pytest.approx(107)
+        assert main(["view", "latest", "--store", store, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["case"]["id"] == "1-0"
+
+
+def test_a_filter_gives_the_share_of_each_cell_s_own_answers() -> None:
+    frame = tp.Lab(":memory:").ingest(
+        [{"case_id": f"{model}{i}", "model": model, "raw": CALL if i < good else CALL[:30],
+          "prompt_protocol": "hermes", "tools": TOOLS}
+         for model, good in (("a", 3), ("b", 1)) for i in range(4)]
+    ).frame()  # fmt: skip
+    rows = TrialRows(frame)
+    open_cells = {cell[1]: cell[2:5] for cell in rows.cells({})["cells"]}
+    assert open_cells == {"a": [4, 4, 0.75], "b": [4, 4, 0.25]}
+    cut = rows.cells({"where": {"cause": ["call.truncated"]}})
+    assert {cell[1]: cell[2:5] for cell in cut["cells"]} == {"a": [1, 4, 0.25], "b": [3, 4, 0.75]}
+    assert cut["measure"] == "answers that match, of the cell's own"

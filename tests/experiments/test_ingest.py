@@ -28,7 +28,7 @@ from toolparse_lab.core.errors import (
     UnknownProtocol,
     UnreadableInput,
 )
-from toolparse_lab.evals.frames.recorded import failed_rows
+from toolparse_lab.evals.frames.causes import failed_rows
 from toolparse_lab.experiments.ingest import build, rows
 from toolparse_lab.experiments.run import Run
 
@@ -155,8 +155,8 @@ UNGRADED: list[tuple[dict[str, Any], str]] = [
     ({"raw": RIGHT}, ""),
     ({"raw": "Good day"}, ""),
     ({"raw": CUT}, "truncated"),
-    ({"raw": RIGHT, "finish_reason": "length"}, "truncated"),
-    ({"raw": ""}, "empty"),
+    ({"raw": RIGHT, "finish_reason": "length"}, ""),
+    ({"raw": ""}, ""),
     ({"raw": "<tool_call>{{</tool_call>", "finish_reason": "stop"}, "attempted_unparseable"),
     ({"raw": RIGHT.replace("get_weather", "get_whether")}, "wrong_call"),
     ({"raw": RIGHT.replace('"3"', '"soon"')}, "ungraded"),

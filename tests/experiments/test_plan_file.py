@@ -41,7 +41,7 @@ def settings(tmp_path: Path) -> Settings:
     (tmp_path / "toolparse.toml").write_text(
         '[models]\nsmall = "toolparse-local/smollm2-135m"\n', "utf-8"
     )
-    return load_settings(start=tmp_path, environ={"KEY": "value"})
+    return load_settings(start=tmp_path, environ={"OPENAI_KEY": "value"})
 
 
 def read(folder: Path, settings: Settings, text: str) -> PlanFile:
@@ -80,7 +80,7 @@ def test_a_plan_may_bring_its_own_models(tmp_path: Path, settings: Settings) -> 
     plan = read(
         tmp_path,
         settings,
-        '[models.a]\nname = "openai/a"\napi_key_env = "KEY"\n[models]\nb = "openai/b"',
+        '[models.a]\nname = "openai/a"\napi_key_env = "OPENAI_KEY"\n[models]\nb = "openai/b"',
     )
     assert plan.models == {"a": tp.Model("openai/a", api_key="value"), "b": tp.Model("openai/b")}
 

@@ -165,7 +165,7 @@ def models(url: str, folder: Path) -> dict[str, tp.Model]:
             params={"extra_headers": {"X-Tenant": PLANTED["extra_headers of parameters"]}},
             **key,
         ),
-        "settings": load_settings(folder / "toolparse.toml").model("settings"),
+        "settings": load_settings(folder / "toolparse.toml", trust=True).model("settings"),
     }
 
 
@@ -295,7 +295,7 @@ def test_a_planted_key_is_found_nowhere(
             "models of the plan": plan.models,
             "models": list(named.values()),
             "models of the store": reopened.models,
-            "settings": load_settings(tmp_path / "toolparse.toml"),
+            "settings": load_settings(tmp_path / "toolparse.toml", trust=True),
             "trials": trials,
             "completions": [t.completion for t in trials],
             "requests": list(plan.requests.values()),
@@ -448,7 +448,7 @@ def test_an_error_about_a_value_of_the_environment_does_not_say_it(
             f'[models.m]\nname = "openai/m"\n{member} = {{ env = "PLANTED_LANE" }}\n', "utf-8"
         )
         with pytest.raises(BadSettings) as e:
-            load_settings(file).model("m")
+            load_settings(file, trust=True).model("m")
         assert [error for error in chain(e.value) if "planted" in shown(error)] == []
 
 

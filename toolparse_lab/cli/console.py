@@ -334,6 +334,7 @@ _FLAGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"pass tp\.Model\(name, api_key=…\)",
             "name its variable by `api_key_env` in [models.NAME]",
         ),
+        (r"pass trust=True", "give --trust"),
         (r"any key: api_key=\"none\"", "any key"),
         (r"tp\.Model\(name, api_base=…\)", "`api_base` of [models.NAME]"),
         (r"give Model\(price=\.\.\.\)", "give `price = [input, output]` in [models.NAME]"),

@@ -297,6 +297,7 @@ _WORDS = (
 
 RUN_HELP = "a run's id, the beginning of one, latest, or latest~1 (the one before)"
 CONFIG = Option("--config FILE", "settings (default: the nearest toolparse.toml)")
+TRUST = Option("--trust", "let the file of settings send any environment variable to any host")
 STORE = Option("--store PATH", "where answers are recorded (default: toolparse.db)")
 RUN = Option("run [RUN]", f"{RUN_HELP} (default: latest)", default="latest")
 POLICY = Option(
@@ -325,7 +326,11 @@ def settings_of(options: Any) -> Settings:
     """Return the settings of a command. Warns of variables that look like one and are not."""
     # Not every verb has every flag.
     flags: Mapping[str, Any] = {name: getattr(options, name, None) for name in SETTINGS}
-    settings = load_settings(getattr(options, "config", None), flags=flags)
+    settings = load_settings(
+        getattr(options, "config", None), flags=flags, trust=getattr(options, "trust", False)
+    )
+    for sentence in settings.passed_over:
+        say(f"toolparse: {sentence}")
     for variable, nearest in settings.unknown.items():
         if nearest:
             say(f"toolparse: {variable} is no setting; did you mean {nearest}?")
@@ -341,6 +346,7 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
     need_lab()
     from ..lab import Lab  # SQLAlchemy: 0.8 s, and an extra
 
+    settings.check_store()
     store = str(settings["store"])
     is_file = "://" not in store
     if must_be and is_file and not os.path.exists(os.path.expanduser(store)):

@@ -26,7 +26,9 @@ from ..runner.settings import (
     is_path,
     model_of,
     read_toml,
+    sent_by,
 )
+from ..runner.trust import is_trusted
 
 # Key -> the types of its value in TOML (a single name may do for a list), its meaning, and a value
 # that is right.
@@ -95,6 +97,15 @@ class PlanFile:
     baseline: str | None = None
     columns: Mapping[str, str | None] = field(default_factory=dict)
 
+    def sent(self, settings: Settings) -> list[str]:
+        """Return which hosts get which variables, of its own models and of those configured."""
+        own = self.source.table.get("models") if self.source is not None else None
+        tables = {**settings.tables, **(own if isinstance(own, Mapping) else {})}
+        told = (
+            sent_by(tables[alias], settings.environ) for alias in self.models if alias in tables
+        )
+        return list(dict.fromkeys(filter(None, told)))
+
 
 def read_plan_file(path: str | Path, settings: Settings) -> PlanFile:
     """Return a plan file, with its models looked up by name in `settings`.
@@ -103,7 +114,7 @@ def read_plan_file(path: str | Path, settings: Settings) -> PlanFile:
     """
     path = Path(path)
     table, text = read_toml(path, "plan", _NO_PLAN)
-    source = Source(path, table, text)
+    source = Source(path, table, text, settings.trust or is_trusted(path))
     check_keys(table, KEYS, source, "part of a plan")
     for name, value in table.items():
         types, meaning, example = _FIELDS[name]

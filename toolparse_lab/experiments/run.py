@@ -546,18 +546,19 @@ class Run:
         code: str | None = None,
         policy: Policy = HEADLINE,
     ) -> Trials:
-        """Return the trials to look at: no success, or ungraded with an error of the parser.
+        """Return the trials to look at: no success, or without a target an answer of which not
+        every call can be executed or an attempt was lost, see `Trial.cause`.
 
-        code: an outcome, a sub-code or a problem code. Raises BadOptions for a model, arm or
-        protocol that no trial has, and for a code that does not exist.
+        code: a cause, an outcome, a sub-code or a problem code. Raises BadOptions for a model, arm
+        or protocol that no trial has, and for a code that does not exist.
         """
         protocol_id = getattr(protocol, "id", protocol)
         choices = {"model": model, "arm": arm, "prompt_protocol": protocol_id}
         only: Any = {name: value for name, value in choices.items() if value is not None}
-        from ..evals.frames.recorded import failed_rows  # pandas is slow to import
+        from ..evals.frames.causes import failed_rows  # pandas is slow to import
 
         # The columns say which they are, and only these are parsed, when somebody looks at them.
-        columns = ["outcome", "error_code", "sub_code"]
+        columns = ["outcome", "error_code", "sub_code", "target"]
         frame = self._kept("trials", columns, policies=(policy,), **only)
         flags = failed_rows(frame)
         words = frame[["outcome", "sub_code"]].astype("string").fillna("").itertuples(index=False)

@@ -2,7 +2,8 @@
 environment variables.
 
 A flag goes before the environment, the environment before the file, the file before the default. A
-file never contains a credential: it names the environment variable that does.
+file never contains a credential: it names the environment variable that does. What a file may send
+where is in `trust`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,16 @@ from ..core.errors import BadOptions, BadSettings, near
 from ..core.types import Policy
 from .exchange.redaction import SecretText, is_secret_name, redact
 from .exchange.types import Model
+from .trust import (
+    doubtful,
+    folders_upward,
+    host_of,
+    is_foreign,
+    is_this_machine,
+    is_trusted,
+    sent_variables,
+    untrusted,
+)
 
 FILE = "toolparse.toml"
 PROJECT = "pyproject.toml"
@@ -66,11 +77,15 @@ _CREDENTIAL = "put it into an environment variable and name that"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file of settings: `table` is its contents, `text` its text, for the lines of its faults."""
+    """A file of settings: `table` is its contents, `text` its text, for the lines of its faults.
+
+    trusted: it may send any variable to any host.
+    """
 
     path: Path
     table: Mapping[str, Any]
     text: str = field(repr=False)
+    trusted: bool = False
 
     def place(self, *keys: str) -> str:
         """Return `path:line` of a key, the path alone where the line is not plain to see."""
@@ -89,7 +104,7 @@ class Settings:
 
     `values` and `origins` are by the names of `SETTINGS`, `tables` has the models as they are
     written. Credentials are looked up when you use a model, so a missing variable affects that
-    model only.
+    model only. `passed_over` says which files were found and not taken, and why.
 
     >>> import toolparse_lab as tp
     >>> tp.load_settings()["policy"]
@@ -101,6 +116,8 @@ class Settings:
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: Source | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    passed_over: tuple[str, ...] = ()
+    trust: bool = False
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -125,6 +142,20 @@ class Settings:
             )
         return _model(alias, self.tables[alias], self.source, self.environ)
 
+    def sent_by(self, alias: str) -> str:
+        """Return which host gets which variables for a configured model, "" if none is sent."""
+        return sent_by(self.tables[alias], self.environ)
+
+    def check_store(self) -> None:
+        """Raise BadSettings for a file that records on another machine and is not trusted."""
+        store = str(self["store"])
+        if self.source is None or self.source.trusted or "://" not in store:
+            return
+        from_file = self.origins["store"].startswith(str(self.source.path))
+        if from_file and host_of(store) and not is_this_machine(store):
+            what = "a file does not decide alone to record on another machine"
+            raise untrusted(self.origins["store"], what, [host_of(store)], self.source.path)
+
     @property
     def unknown(self) -> dict[str, str]:
         """Environment variables that look like settings but are not.
@@ -145,14 +176,19 @@ def load_settings(
     start: str | os.PathLike[str] | None = None,
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
+    trust: bool = False,
 ) -> Settings:
     """Return the settings in force in a folder.
 
     Args:
         config: a file. Without it, the file that `TOOLPARSE_CONFIG` names, else the nearest
             `toolparse.toml`, or `pyproject.toml` with a table `tool.toolparse`, from `start` (the
-            current folder) upward. Paths in a file are relative to it.
+            current folder) up to the root of its repository, and of your own. Paths in a file are
+            relative to it.
         flags: values set by hand, by name. None is no value.
+        trust: the file may send any environment variable to any host. Else a model gets only those
+            that bear its provider's name, and only at its provider's host or on this machine. A
+            folder in `trusted` of `~/.config/toolparse/settings.toml` is trusted always.
 
     Raises BadSettings naming the file and the line.
 
@@ -160,7 +196,9 @@ def load_settings(
     'none'
     """
     environ = os.environ if environ is None else environ
-    source = _find_source(config or environ.get(CONFIG) or None, Path(start or Path.cwd()))
+    source, passed_over = _find_source(
+        config or environ.get(CONFIG) or None, Path(start or Path.cwd()), trust
+    )
     table = dict(source.table) if source else {}
     tables = table.pop("models", {})
     values: dict[str, Any] = {}
@@ -201,14 +239,28 @@ def load_settings(
             )
         tables = {alias: _check_model(alias, value, source) for alias, value in tables.items()}
 
-    return Settings(values, origins, tables, source, environ)
+    return Settings(values, origins, tables, source, environ, tuple(passed_over), trust)
 
 
-def _find_source(config: str | os.PathLike[str] | None, start: Path) -> Source | None:
-    paths = [start.resolve(), *start.resolve().parents]
-    places = [folder / name for folder in paths for name in (FILE, PROJECT)]
+def _find_source(
+    config: str | os.PathLike[str] | None, start: Path, trust: bool
+) -> tuple[Source | None, list[str]]:
+    inside, beyond = folders_upward(start)
+    places = [folder / name for folder in inside for name in (FILE, PROJECT)]
+    passed_over = [
+        f"{folder / FILE} is outside of this folder's repository and was not read; "
+        "--config names it"
+        for folder in beyond
+        if config is None and (folder / FILE).is_file()
+    ]
     for path in places if config is None else [Path(config).expanduser()]:
         if config is None and not path.is_file():
+            continue
+        if config is None and is_foreign(path) and not trust and not is_trusted(path):
+            if path.name == FILE:
+                passed_over.append(
+                    f"{path} belongs to somebody else and was not read; --config names it"
+                )
             continue
         table, text = read_toml(
             path, "file of settings", "`toolparse init` writes one to begin with"
@@ -218,8 +270,8 @@ def _find_source(config: str | os.PathLike[str] | None, start: Path) -> Source |
             if config is None and "toolparse" not in tool:
                 continue
             table = tool.get("toolparse", {})
-        return Source(path, table, text)
-    return None
+        return Source(path, table, text, trust or is_trusted(path)), passed_over
+    return None, passed_over
 
 
 def read_toml(
@@ -335,6 +387,15 @@ def check_keys(
 # -- models
 
 
+def sent_by(table: Any, environ: Mapping[str, str]) -> str:
+    """Return which host gets which variables for a model's table, "" if none is sent."""
+    table = {"name": table} if isinstance(table, str) else table
+    names = sent_variables(table, environ)
+    base = table.get("api_base")
+    host = host_of(base) if isinstance(base, str) else f"the provider of {table['name']}"
+    return f"{host} gets {', '.join(names)}" if names else ""
+
+
 def _check_model(alias: str, value: Any, source: Source) -> Mapping[str, Any]:
     table = {"name": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping) or "name" not in table:
@@ -393,6 +454,11 @@ def _variable(value: Any) -> str | None:
 
 def _model(alias: str, table: Any, source: Source | None, environ: Mapping[str, str]) -> Model:
     where = source.place(alias) if source else f"model {alias!r}"
+    if source is not None and not source.trusted and (names := doubtful(table, environ)):
+        base = table.get("api_base")
+        host = host_of(base) if isinstance(base, str) else str(table["name"])
+        what = f"a file does not decide alone that {host} gets these variables"
+        raise untrusted(where, what, names, source.path)
 
     def value_of(variable: str) -> str:
         if not environ.get(variable):

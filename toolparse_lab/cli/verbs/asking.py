@@ -24,6 +24,7 @@ from ..options import (
     LIMIT_OPTIONS,
     POLICY,
     STORE,
+    TRUST,
     Option,
     given,
     open_lab,
@@ -92,6 +93,7 @@ ASKING = (
 @verb(
     "run",
     CONFIG,
+    TRUST,
     Option("plan [PLAN.toml]", "the plan; flags go before what it says"),
     *CASES,
     Option("--models A,B", "configured models, or litellm model strings"),
@@ -144,10 +146,18 @@ def _run(options: Any) -> int:
         if options.dry_run:
             _put_plan(plan, options)
             return 0
+        _say_sent(PlanFile(plan_file.source, models=plan.models), settings)
         if not options.quiet:
             say(f"{as_flags(str(plan))}\n")
         limits = limits_of(options, plan_file, settings)
         return _ask_and_report(lab, lambda: _run_plan(lab, plan, limits), options, wanted)
+
+
+def _say_sent(plan_file: PlanFile, settings: Settings) -> None:
+    # Before anything is sent. A file of settings may come from anybody.
+    sent = plan_file.sent(settings)
+    if sent:
+        say(visible(f"toolparse: {'; '.join(sent)}"))
 
 
 def _run_plan(lab: Lab, plan: Plan, limits: Mapping[str, Any]) -> Run:
@@ -254,6 +264,7 @@ def _retry(options: Any, settings: Settings) -> int:
             settings["policy"],
         )
         _check_request(opened.plan, options, wanted)
+        _say_sent(PlanFile(models=opened.plan.models), settings)
         if not options.quiet:
             total, missing = len(before.plan.items), before.missing
             told = f": {missing:,} of {total:,} answers are missing and asked for"
@@ -269,6 +280,7 @@ def _retry(options: Any, settings: Settings) -> int:
 @verb(
     "check",
     CONFIG,
+    TRUST,
     Option("--models A,B", "configured models (default: all), or model strings"),
     Option("--protocols A,B", "prompt protocols (default: native,hermes)"),
     *options_of("lab.Lab.check", "--stream"),
@@ -284,6 +296,7 @@ def _check(options: Any) -> int:
         raise BadPlan(
             "there are no models to check", hint="name them: --models …, or configure some"
         )
+    _say_sent(PlanFile(models=models), settings)
     # The answers are recorded: `toolparse run` refuses native arms whose check has failed.
     with open_lab(settings, must_be=False) as lab:
         check = lab.check(**{**given(options, "lab.Lab.check"), "models": models})

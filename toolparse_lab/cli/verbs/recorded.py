@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,35 +129,76 @@ def _ingest(options: Any) -> int:
         skipped = [
             {"what": s.name, "count": s.count, "reason": s.reason} for s in run.plan.cases.skipped
         ]
-        outcomes, ungraded = _outcomes(run, settings["policy"])
+        rows = run.report(policy=settings["policy"]).headline
+        account = _told_of(rows)
     say(str(run))
     for row in skipped:
         if row["what"] != UNREADABLE:  # said by the lab
             say(f"left out: {row['what']} {row['count']}: {row['reason']}")
-    account = {
+    facts = {
         "run_id": run.run_id,
-        "answers": outcomes.total(),
-        "outcomes": outcomes,
-        "ungraded": ungraded,
+        "answers": account.answers,
+        "not_answered": account.not_answered,
+        "not_executable": account.not_executable,
+        "kinds": account.kinds,
+        "outcomes": account.outcomes,
+        "failures": account.failures,
         "skipped": skipped,
     }
-    lines = [f"run {run.run_id}\n", table(("outcome", "n"), outcomes.most_common())]
-    if ungraded:
-        lines += [
-            f"\n{counted(ungraded.total(), 'answer')} without a target, by their calls:",
-            table(("verdict", "n"), ungraded.most_common()),
-        ]
-    put_told(options.json, account, "\n".join(lines))
+    kinds = [(*kind, n) for kind, n in account.kinds_in_order()]
+    lines = [f"run {run.run_id}\n", table(("answers", "cause", "n"), kinds), "", str(account)]
+    put_told(options.json, facts, "\n".join(lines))
     return 0
 
 
-def _outcomes(run: Run, policy: Any) -> tuple[Counter[str], Counter[str]]:
-    # The outcomes, and the verdicts on the calls of answers without a target. For them every answer
-    # is parsed, and kept as it was read: the next command finds it so.
-    rows = run.report(policy=policy).headline
-    outcomes = Counter(rows["outcome"].astype(object).fillna(rows["missing_reason"].astype(object)))
-    ungraded = rows.loc[rows["outcome"].notna() & rows["target"].isna(), "verdict"].astype(object)
-    return outcomes, Counter(ungraded.dropna().replace("none", "no call"))
+@dataclass(frozen=True, slots=True)
+class _Told:
+    # What a log's answers are. kinds: outcome where there is a target, else what the calls are.
+    # failures: by cause, as `run.failures()` has them.
+    answers: int
+    not_answered: int
+    not_executable: int
+    by_kind: Counter[tuple[str, str]]
+    outcomes: Counter[str]
+    failures: Counter[str]
+
+    @property
+    def kinds(self) -> Counter[str]:
+        return Counter({" ".join(filter(None, kind)): n for kind, n in self.by_kind.items()})
+
+    def kinds_in_order(self) -> list[tuple[tuple[str, str], int]]:
+        # What is no failure first.
+        return sorted(self.by_kind.items(), key=lambda pair: (bool(pair[0][1]), -pair[1]))
+
+    def __str__(self) -> str:
+        text = f"{self.not_executable} of {counted(self.answers, 'answer')} cannot be executed"
+        if self.not_answered:
+            text += f"; {counted(self.not_answered, 'request')} got no answer"
+        return text
+
+
+def _told_of(rows: Frame) -> _Told:
+    # For this every answer is parsed, and kept as it was read: the next command finds it so.
+    from ...evals.frames.causes import causes  # pandas: an extra
+    from ...evals.reports.figures.cells import kinds_of  # pandas: an extra
+
+    outcomes = rows["outcome"].astype(object).fillna(rows["missing_reason"].astype(object))
+    answered = ~outcomes.isin(["provider_error", "context_overflow"])
+    reasons = causes(rows)
+    graded = rows["target"].notna() | ~answered
+    kinds = kinds_of(rows).astype(object).mask(graded, outcomes)
+    broken = [bool(cause) for cause in causes(rows, graded=False)]
+    return _Told(
+        int(answered.sum()),
+        int((~answered).sum()),
+        sum(b and a for b, a in zip(broken, answered, strict=True)),
+        Counter(
+            (str(kind), cause if cause != kind else "")
+            for kind, cause in zip(kinds, reasons, strict=True)
+        ),
+        Counter(outcomes),
+        Counter(filter(None, reasons)),
+    )
 
 
 # What `toolparse list` lists -> its columns.
@@ -365,6 +407,7 @@ def _json(trial: Trial) -> dict[str, Any]:
         "policy": trial.policy,
         "trial": trial.trial,
         "outcome": trial.outcome,
+        "cause": trial.cause,
         "detail": trial.score.detail if trial.score else trial.missing_reason,
         "request": trial.request,
         "raw": completion.raw if completion else None,

@@ -135,8 +135,8 @@ def _show_scores(options: Any, settings: Settings) -> int:
             protocol=options.protocol, policies=(settings["policy"],)
         )
     # pandas is loaded by now: the frame is one.
+    from ...evals.frames.causes import failed_rows  # pandas: an extra
     from ...evals.frames.files import write_frame  # pandas: an extra
-    from ...evals.frames.recorded import failed_rows  # pandas: an extra
 
     if options.failed:
         frame = frame[failed_rows(frame)]

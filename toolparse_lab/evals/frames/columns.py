@@ -105,7 +105,8 @@ trials keys
   n_problems Int64 Complaints.
   n_unchecked Int64 Values that a broken schema could not check.
   n_unknown_arguments Int64 Arguments that the tool does not have, where its schema is silent.
-  error_code category The first complaint of severity error.
+  error_code category What stops the first call that cannot be executed, else the first other
+      complaint of severity error.
   codes_json string Code -> number of complaints of severity error or warning.
   rules_json string Rule -> number of times it was applied.
   rescues_json string Rule -> how many of the values it changed are right, and how many wrong,

@@ -17,9 +17,7 @@ from pandas.api.extensions import register_dataframe_accessor
 from ...core import hooks
 from ...core.errors import BadOptions
 from ...core.types import ParseResult
-from ...middleware.flow.reading import INTERNAL_ERROR
 from ...runner.exchange.types import Completion
-from ..scoring.outcomes import is_failure
 from ..scoring.trial import Trial
 from .columns import columns_of
 from .dtypes import EXTRA, build_frame
@@ -113,19 +111,6 @@ def trials_frame(trials: Iterable[Trial], *, metadata: Iterable[str] = ()) -> pd
         extra |= dict.fromkeys(own, "string")
         rows.append(trial_row(trial) | own)
     return _frame("trials", rows, extra)
-
-
-def failed_rows(trials: pd.DataFrame) -> list[bool]:
-    """Return True for each row of a trials frame that is a trial that failed, see `Trial.failed`.
-
-    trials: needs the columns `outcome` and `error_code` alone.
-    """
-    outcomes = trials["outcome"].astype("string").fillna("").tolist()
-    codes = trials["error_code"].astype("string").fillna("").tolist()
-    return [
-        is_failure(outcome, bool(code)) or code == INTERNAL_ERROR
-        for outcome, code in zip(outcomes, codes, strict=True)
-    ]
 
 
 def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from ...core.values import pointer_get, read_strict, write_canonical
 from ...runner.exchange.details import provider_words, sampling_of, token_details
 from ...runner.exchange.types import Completion
 from ..parsers.outside import version_of
+from ..scoring.outcomes import problems_in_order
 from ..scoring.rescues import changes_in
 from .dtypes import EXTRA, surrogate_offsets
 
@@ -132,7 +133,7 @@ def score_row(score: Score | None, missing_reason: str = "") -> dict[str, Any]:
 def result_row(result: ParseResult) -> dict[str, Any]:
     """Return the columns that a parse fills: counts of calls, of changes and of complaints."""
     calls = result.calls
-    problems = list(result.all_problems())
+    problems = problems_in_order(result)
     ok = [call for call in calls if call.ok]
     return {
         "verdict": result.verdict,

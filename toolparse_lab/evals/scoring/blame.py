@@ -35,7 +35,7 @@ from ...runner.exchange.details import sampling_of, token_details
 from ...runner.exchange.types import OF_TOKENS, Completion
 from ...views.show import shorten
 from ..cases.case import Case
-from .outcomes import is_failure
+from .outcomes import SUCCESSES
 from .score import Score
 
 _SHOWN = 200
@@ -164,7 +164,10 @@ class _Witnesses:
 
     @cached_property
     def failed(self) -> bool:
-        return is_failure(self.outcome, self.result is not None and not self.result.ok)
+        # Also where nothing was called: an empty answer was lost at some layer.
+        if self.outcome == "ungraded":
+            return self.result is not None and not self.result.ok
+        return bool(self.outcome) and self.outcome not in SUCCESSES
 
     @cached_property
     def message(self) -> Mapping[str, Any]:

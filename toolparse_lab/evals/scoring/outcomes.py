@@ -6,6 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...core.types import ParseResult, Problem
+from ...middleware.flow.reading import INTERNAL_ERROR
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -56,16 +59,48 @@ MISSING = frozenset({"provider_error"})
 """Outcomes that say nothing of the model: missing in every rate."""
 
 
-def is_failure(outcome: str | None, broken: bool) -> bool:
-    """Return True for an outcome to look at: no success. Without a target only a problem of
-    severity error, which `broken` says, is a failure, and without a score ('' or None) nothing is.
+# Of a request that was not answered as it should be, whatever was wanted.
+_UNANSWERED = frozenset({"provider_error", "context_overflow", "reader_error"})
+# An attempt that nobody can execute, whatever was wanted.
+_LOST = frozenset({"attempted_unparseable", "fabricated", "held_back"})
 
-    >>> is_failure("wrong_call", False), is_failure("ungraded", False), is_failure("", True)
-    (True, False, False)
+
+def problems_in_order(result: ParseResult) -> list[Problem]:
+    """Return a result's problems: internal ones, those of each call, then those of the text."""
+    problems = [problem for call in result.calls for problem in call.problems]
+    problems += result.problems
+    return sorted(problems, key=lambda problem: problem.code != INTERNAL_ERROR)
+
+
+def first_error(result: ParseResult) -> str:
+    """Return the code of the first problem of severity error, '' for none."""
+    return next((p.code for p in problems_in_order(result) if p.severity == "error"), "")
+
+
+def cause_of(outcome: str, sub_code: str, error_code: str, *, graded: bool) -> str:
+    """Return why a trial is a failure, as a code, and '' for one that is none.
+
+    With a target it is a failure if it is no success, and the cause is its outcome, or what says it
+    more exactly. Without one it is a failure if not every call can be executed, or if an attempt
+    was lost: the cause is what stops the first such call. A request that a provider failed is one
+    in both, and without a score nothing is.
+
+    error_code: the first problem of severity error, those of calls before those of the text.
+
+    >>> cause_of("wrong_call", "name", "", graded=True)
+    'name'
+    >>> cause_of("ungraded", "not_lifted", "validate.type", graded=False)
+    'validate.type'
+    >>> cause_of("empty", "", "", graded=False)
+    ''
     """
+    if error_code == INTERNAL_ERROR:
+        return error_code
     if not outcome or outcome in SUCCESSES:
-        return False
-    return broken if outcome == "ungraded" else True
+        return ""
+    if graded or outcome in _UNANSWERED or sub_code == "cut_stream":
+        return sub_code or outcome
+    return error_code or (sub_code or outcome if outcome in _LOST else "")
 
 
 SUB_CODES: dict[str, str] = {

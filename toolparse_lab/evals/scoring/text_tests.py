@@ -139,7 +139,8 @@ def run_test(test: TextTest, options: ParseOptions | None = None) -> TextVerdict
     result = parse_text(test.raw, test.protocol, case.tools, options, request=request)
     score = score_text(case, result, finish_reason=test.finish_reason)
     if case.target is None:
-        passed = not is_failure(score.outcome, not result.ok)
+        code = first_error(result)
+        passed = not cause_of(score.outcome, score.sub_code, code, graded=False)
         if not passed and score.outcome == "ungraded":
             score = replace(score, detail=result.why().splitlines()[0])
     else:

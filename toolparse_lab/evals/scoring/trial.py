@@ -17,12 +17,11 @@ from ...formats.like import ProtocolLike
 from ...formats.registry import is_shipped
 from ...middleware.flow import asked_of, read_answer, with_recorded
 from ...middleware.flow.factors import QuestionSettings
-from ...middleware.flow.reading import internal_problem_of
 from ..cases.case import Case
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from .blame import blame_of
 from .exports import Exports, curl_of
-from .outcomes import OUTCOMES, is_failure
+from .outcomes import OUTCOMES, cause_of, first_error
 from .rescues import judge_arguments
 from .score import Score, attempt, score_answer, score_corrected, score_in_isolation
 
@@ -221,12 +220,19 @@ class Trial(Exports):
 
     @property
     def failed(self) -> bool:
-        """True if there is something to look at: an outcome that is not a success, or, where the
-        case has no target, an answer with a problem of severity error, or one at which our own code
-        failed. Anything not recorded has not failed.
+        """True if there is something to look at: if it has a `cause`."""
+        return bool(self.cause)
+
+    @property
+    def cause(self) -> str:
+        """Why the trial is a failure, as a code; '' for one that is none, or is not recorded.
+
+        With a target every outcome that is no success is a failure. Without one it is a failure if
+        not every call can be executed, or if an attempt was lost. See `outcomes.cause_of`.
         """
-        broken = self.result is not None and not self.result.ok
-        return internal_problem_of(self.result) is not None or is_failure(self.outcome, broken)
+        code = first_error(self.result) if self.result is not None else ""
+        graded = self.case.target is not None
+        return cause_of(self.outcome, self.sub_code, code, graded=graded)
 
     @property
     def blame(self) -> Blame:

@@ -12,6 +12,7 @@ from ...cli.options import (
     POLICY,
     RUN,
     STORE,
+    TRUST,
     Option,
     need_lab,
     open_lab,
@@ -112,6 +113,7 @@ def _endpoints(options: Any) -> int:
 @verb(
     "blame",
     CONFIG,
+    TRUST,
     RUN,
     Option("trial [TRIAL]", "a trial's id (default: all that failed)"),
     Option("--ask", "ask again under interventions, at most --budget"),

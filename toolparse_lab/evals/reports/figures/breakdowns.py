@@ -21,6 +21,7 @@ from ....core.values import write_canonical
 from ....core.values.printable import counted
 from ....runner.exchange.details import SAMPLING, is_same_model
 from ...cases.matchers import STRICTNESS
+from ...frames.causes import causes
 from ...scoring.outcomes import OUTCOMES
 from ...scoring.rescues import is_recovery
 from . import stats
@@ -30,7 +31,6 @@ CONVERSATION_COLUMNS = (
     "n", "turns_mean", "stops", "n_answer", "answer", "ran", "failed", "rejected", "tokens_mean",
     "cost", "cost_per_answer",
 )  # fmt: skip
-INVALID = "invalid"
 """The sub-code of `failures_frame` for a call that breaks its schema in an answer without a
 target."""
 LEFT_OUT_COLUMNS = ("left_out", "n", "success", "change", "rank")
@@ -63,28 +63,20 @@ def waterfall_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.
 
 
 def failures_frame(trials: pd.DataFrame, policy: str) -> pd.DataFrame:
-    """Return the outcomes that are not success, ranked, with a detail and example trial ids.
-
-    Without a target a call that breaks its schema is a failure, too: `ungraded` with the sub-code
-    `invalid`.
+    """Return the failures by outcome and cause, ranked, with a detail and example trial ids. See
+    `outcomes.cause_of`; the sub-code is the cause where it says more than the outcome.
     """
     part = trials.loc[(trials["policy"] == policy) & trials["outcome"].notna()]
+    part = part.assign(cause=causes(part))
+    columns = ["outcome", "cause", "detail", "trial_id"]
     rows: list[dict[str, Any]] = []
-
-    def add(outcome: str, sub_code: str, cases: pd.DataFrame, example: str) -> None:
+    for (outcome, cause), cases in groups(part.loc[part["cause"] != "", columns], columns[:2]):
+        example = str(cases["detail"].iloc[0])
+        if cause in CODES and outcome == "ungraded":
+            example = CODES[cause].sentence
+        sub_code = "" if cause == outcome else cause
         row = {"outcome": outcome, "sub_code": sub_code, "example": example}
         rows.append(row | _share_of(cases, len(part)))
-
-    if "verdict" in part:
-        invalid = part["outcome"].eq("ungraded") & part["verdict"].astype("string").eq("invalid")
-        if invalid.any():
-            example = "the arguments do not fit the schema"
-            add("ungraded", INVALID, part.loc[invalid], example)
-    columns = ["outcome", "sub_code", "detail", "trial_id"]
-    for (outcome, sub_code), cases in groups(part[columns], columns[:2]):
-        # Neither a success nor a trial without a target is a failure.
-        if OUTCOMES[outcome].group not in ("success", "none"):
-            add(outcome, sub_code, cases, str(cases["detail"].iloc[0]))
     return _ranked(rows, ["outcome", "sub_code"], "example")
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
 from ....core.types import EXECUTABLE
+from ...frames.causes import causes
 from ...scoring.outcomes import MISSING
 from . import stats
 
@@ -32,7 +33,7 @@ READ = (
     "tools_json", "tool_choice", "score_answer", "score_corrected", "matching", "n_turns", "stop",
     "n_ran", "n_failed", "n_rejected", "verdict", "rescues_json", "conversation_tokens",
     "conversation_cost", "sampling_json", "endpoint", "served_model", "model_name", "override",
-    "error", "blame_layer", "blame_code",
+    "error", "error_code", "blame_layer", "blame_code",
 )  # fmt: skip
 """The columns of a trials frame that a report reads. It has the others of single trials by
 `Report.rows`."""
@@ -297,14 +298,14 @@ def ungraded_frame(
     """
     rows: list[dict[str, Any]] = []
     if "verdict" in trials:
-        needed = (*by, "case_id", "verdict", "outcome", "target")
+        needed = (*by, "case_id", "verdict", "outcome", "sub_code", "error_code", "target")
         part = read_under(trials, by, policy, needed)
         answered = part["outcome"].notna() & ~part["outcome"].isin(["provider_error"])
         for values, cell in groups(part[answered & part["target"].isna()], by):
             good = executable_of(cell).dropna()
             attempts = cell.loc[good.index]
             known = _executable_figures(good, attempts["case_id"], level, clusters)
-            shares = _kinds_of(cell).value_counts(normalize=True)
+            shares = kinds_of(cell).value_counts(normalize=True)
             rows.append(
                 {
                     **dict(zip(by, values, strict=True)),
@@ -357,8 +358,8 @@ def executable_of(cell: pd.DataFrame) -> pd.Series[Any]:
     """Return for each answer whether its calls may all be executed, missing for one without a call
     or something that looks like one.
     """
-    good = cell["verdict"].astype("string").isin(list(EXECUTABLE)).astype(object)
-    return good.mask(_kinds_of(cell) == "text")
+    good = pd.Series([not cause for cause in causes(cell, graded=False)], cell.index, dtype=object)
+    return good.mask(kinds_of(cell) == "text")
 
 
 def _executable_figures(
@@ -376,11 +377,14 @@ def _repairs_as_one(verdicts: pd.Series[Any]) -> pd.Series[Any]:
     return verdicts.str.replace(r" \(.*", "", regex=True)
 
 
-def _kinds_of(cell: pd.DataFrame) -> pd.Series[Any]:
+def kinds_of(cell: pd.DataFrame) -> pd.Series[Any]:
     verdicts = cell["verdict"].astype("string").fillna("none")
     kinds = _repairs_as_one(verdicts)
     looks = cell["outcome"].astype("string").eq("attempted_unparseable")
     none = verdicts.eq("none")
+    if "error_code" in cell:
+        # Nothing is wrong with a call that a text only shows.
+        none |= verdicts.eq("refused") & cell["error_code"].isna()
     return kinds.mask(none & looks, "looks like a call").mask(none & ~looks, "text")
 
 

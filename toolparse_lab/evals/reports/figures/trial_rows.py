@@ -20,23 +20,21 @@ from ....core.errors import BadOptions, UnknownName, near
 from ....core.types import ParseResult, Span
 from ....views.marks import member_marks
 from ....views.show import visible
+from ...frames.causes import causes
 from ...frames.parsing import try_read_row
-from ...frames.recorded import failed_rows
 from . import stats
 from .cells import check_by, check_trials, executable_of, groups, judged_of, read_under
 
 CAUSE = "cause"
-"""The column that says in a word why a row failed: of the score, else of the reading."""
+"""The column that says in a word why a row failed, see `outcomes.cause_of`."""
 FACETS = (
     "verdict", CAUSE, "model", "arm", "prompt_protocol", "category", "outcome", "sub_code",
 )  # fmt: skip
 """Columns that are chosen by their values, as far as a frame has them."""
-_CAUSES = ("sub_code", "error_code", "missing_reason", "outcome", "verdict")
-"""The columns that tell a cause, the first that says anything."""
 COUNTED = {"code": "codes_json", "rule": "rules_json", "tool": "called_json"}
 """Filters by a key of a column of counts."""
-_NOT_JUDGED = ("no target", "ungraded")
 _EXECUTABLE = "executable"
+_MATCHING = "matching the query"
 _SEARCHED = ("raw", "input", "detail", "case_id", "trial_id")
 PAGE = 50
 """Lines of a page."""
@@ -69,8 +67,8 @@ class TrialRows:
         # A frame of the trials of one other policy is that one's.
         headline = read_under(frame, (), policy)
         self.frame = (headline if len(headline) else frame).reset_index(drop=True)
-        self.failed = np.array(failed_rows(self.frame), dtype=bool)
-        self.frame[CAUSE] = self._causes()
+        self.frame[CAUSE] = causes(self.frame)
+        self.failed = np.array(self.frame[CAUSE] != "", dtype=bool)
         if calls is not None:
             self.frame[COUNTED["tool"]] = self._called(calls)
         self.has_targets = bool(self.frame["score_success"].notna().any())
@@ -86,15 +84,6 @@ class TrialRows:
             raise BadOptions("a heatmap has two different columns", got=rows)
         check_by(self.frame, [rows, columns])
         self.axes = (rows, columns)
-
-    def _causes(self) -> npt.NDArray[np.object_]:
-        # These say that a row was not judged, and never why it failed.
-        causes = pd.Series("", index=self.frame.index, dtype=object)
-        for name in (name for name in _CAUSES if name in self.frame):
-            texts = self.frame[name].astype(object)
-            open_rows = self.failed & (causes == "") & texts.notna() & ~texts.isin(_NOT_JUDGED)
-            causes = causes.mask(open_rows, texts)
-        return causes.to_numpy()
 
     def _called(self, calls: pd.DataFrame) -> list[str]:
         names: dict[str, dict[str, int]] = {}
@@ -147,23 +136,35 @@ class TrialRows:
             self.frame.iloc[self.place(trial_id), at] = text or None
 
     def cells(self, query: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the heatmap of the rows that a query admits, its own cell left aside: axes, names
-        and cells with n, success and its interval, None if nothing was judged. "measure" says what
-        is counted: where no row has a target, the answers whose calls may all be executed.
+        """Return the heatmap: axes, names and cells with n, what was counted of, a share of that
+        and its interval, None if there was nothing to count.
+
+        "measure" says what is counted: success, and where no row has a target, the answers whose
+        calls may all be executed. With a filter it is the share of a cell's own answers that match
+        it.
         """
         judged = "score_success" if self.has_targets else _EXECUTABLE
         # Taking all columns of 100,000 rows apart would cost more than all else.
         needed = list(dict.fromkeys((*self.axes, judged, "case_id")))
-        part = self.frame.loc[self._mask({**query, "cell": None}), needed]
+        part = self.frame[needed]
+        filtering = any(
+            query.get(name) for name in ("where", *COUNTED, "text", "flips", "failures")
+        )
+        if filtering:
+            judged = _MATCHING
+            mask = self._mask({**query, "cell": None})
+            part = part.assign(**{judged: mask & self.failed if query.get("failures") else mask})
         cells: list[list[Any]] = []
         for names, trials in groups(part, self.axes):
             successes, cases = judged_of(trials, judged)
             interval = stats.clustered_interval(successes, cases)
             numbers = (interval.rate, interval.low, interval.high)
             figures = [None if math.isnan(number) else number for number in numbers]
-            cells.append([*names, len(trials), len(successes), *figures])
+            n = sum(successes) if filtering else len(trials)
+            cells.append([*names, n, len(successes), *figures])
         rows, columns = (sorted({cell[axis] for cell in cells}) for axis in (0, 1))
         measure = "success" if self.has_targets else "answers whose calls may all be executed"
+        measure = "answers that match, of the cell's own" if filtering else measure
         axes = {"axes": self.axes, "rows": rows, "columns": columns}
         return {"measure": measure, **axes, "cells": cells}
 

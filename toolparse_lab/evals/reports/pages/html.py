@@ -20,8 +20,8 @@ from ....core.types import ParseResult
 from ....core.values.printable import counted
 from ....views import render_result, render_side_by_side
 from ....views.templating import Markup, macro, render
+from ...frames.causes import failed_rows
 from ...frames.parsing import try_read_row
-from ...scoring.outcomes import OUTCOMES
 from ..figures.cells import ANSWER_KINDS, UNRECORDED, groups
 from ..figures.comparison import COMPARISON_COLUMNS
 from .charts import difference_svg, drawings_of
@@ -149,9 +149,7 @@ def failing_cells(report: Report) -> list[FailingCell]:
 
     Lines and views are shared out evenly, so that no cell takes the room of another.
     """
-    outcomes = report.headline["outcome"]
-    failed = outcomes.map(lambda o: o in OUTCOMES and OUTCOMES[o].group not in ("success", "none"))
-    parts = dict(groups(report.headline[failed.astype(bool)], report.by))
+    parts = dict(groups(report.headline[failed_rows(report.headline)], report.by))
     if not parts:
         return []
 

@@ -18,7 +18,7 @@ from ....core.values.printable import counted
 from ....views.templating import macro
 from ...scoring.match import beginning_of
 from ...scoring.outcomes import OUTCOMES, SUB_CODES
-from ..figures.breakdowns import EVERYTHING, INVALID, leader_sentence
+from ..figures.breakdowns import EVERYTHING, leader_sentence
 from ..figures.cells import ANSWER_KINDS, CALL_KINDS
 from ..figures.comparison import COMPARISON_COLUMNS
 from ..figures.ladder import left_out_layers, whole_ladders
@@ -296,7 +296,7 @@ def outcomes(report: Report) -> Listing:
 
 
 def failures(report: Report) -> Listing:
-    """Return the outcomes that are not success."""
+    """Return the failures by outcome and cause."""
 
     def label(row: Row) -> str:
         sub_code = f": {row['sub_code'].replace('_', ' ')}" if row["sub_code"] else ""
@@ -308,8 +308,8 @@ def failures(report: Report) -> Listing:
     def meaning(row: Row) -> Cell:
         # The sentence is that of the sub-code, which says more, where it has one.
         sentence = SUB_CODES.get(row["sub_code"]) or OUTCOMES[row["outcome"]].sentence
-        if row["sub_code"] == INVALID:
-            sentence = "A call's arguments do not fit the schema of its tool."
+        if row["outcome"] == "ungraded":
+            sentence = "Not every call can be executed."
         return macro(PARTS, "meaning", sentence, beginning_of(row["example"], MAX_EXAMPLE))
 
     columns = (

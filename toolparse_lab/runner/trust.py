@@ -1,0 +1,190 @@
+"""Which hosts get which environment variables, and who has said so.
+
+A file of settings comes with a checkout, and a checkout may come from anybody. So a model of a file
+gets only what its provider's own name and host stand for. All else has to be said by whoever works
+here: by `--trust`, or by a line in their own settings.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..core.errors import BadSettings
+
+OWN_FILE = "toolparse/settings.toml"
+"""Of one's own, below `$XDG_CONFIG_HOME` or `~/.config`: `trusted = ["/folder", ...]`."""
+
+# Provider -> more beginnings of the names of its variables; its own name is always one.
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "hosted_vllm": ("VLLM",),
+    "together_ai": ("TOGETHER", "TOGETHERAI"),
+    "fireworks_ai": ("FIREWORKS",),
+    "nvidia_nim": ("NVIDIA",),
+    "huggingface": ("HF",),
+    "gemini": ("GOOGLE",),
+    "vertex_ai": ("VERTEX", "VERTEXAI", "GOOGLE", "GEMINI"),
+    "bedrock": ("AWS",),
+    "sagemaker": ("AWS",),
+    "cohere": ("CO",),
+    "cohere_chat": ("CO", "COHERE"),
+    "azure_ai": ("AZURE",),
+    "ollama_chat": ("OLLAMA",),
+}
+# Provider -> the hosts that its key may go to, or their ends; without `api_base` it is its own.
+_HOSTS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("api.openai.com",),
+    "anthropic": ("api.anthropic.com",),
+    "azure": (".openai.azure.com", ".cognitiveservices.azure.com"),
+    "azure_ai": (".azure.com",),
+    "openrouter": ("openrouter.ai",),
+    "mistral": ("api.mistral.ai",),
+    "groq": ("api.groq.com",),
+    "deepseek": ("api.deepseek.com",),
+    "together_ai": ("api.together.xyz",),
+    "fireworks_ai": ("api.fireworks.ai",),
+    "gemini": ("generativelanguage.googleapis.com",),
+    "vertex_ai": (".googleapis.com",),
+    "xai": ("api.x.ai",),
+    "bedrock": (".amazonaws.com",),
+}
+_PLAIN = (("gpt", "openai"), ("o1", "openai"), ("o3", "openai"), ("claude", "anthropic"))
+
+
+def provider_word(name: str) -> str:
+    """Return the provider that a model string names, "" if none.
+
+    >>> provider_word("openai/gpt-4o"), provider_word("claude-sonnet-4"), provider_word("x")
+    ('openai', 'anthropic', '')
+    """
+    name = name.removeprefix("text-completion-")
+    word, slash, _ = name.partition("/")
+    if slash:
+        return word.lower()
+    return next((provider for begin, provider in _PLAIN if name.startswith(begin)), "")
+
+
+def is_own_name(variable: str, provider: str) -> bool:
+    """Return True for a variable that bears its provider's name, such as OPENAI_API_KEY."""
+    words = (provider.upper(), *_NAMES.get(provider, ()))
+    return any(
+        word and re.fullmatch(rf"{re.escape(word)}(_[A-Z0-9_]+)?", variable) for word in words
+    )
+
+
+def host_of(address: str | None) -> str:
+    """Return the host of an address with its port, "" if there is none."""
+    with suppress(ValueError):
+        return urlsplit(address or "").netloc.rpartition("@")[2].lower()
+    return ""
+
+
+def is_this_machine(address: str | None) -> bool:
+    """Return True for an address of this machine alone."""
+    try:
+        name = urlsplit(address or "").hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def variables_in(value: Any) -> Iterator[str]:
+    """Yield the variables that a model's table names: those of `{ env = "NAME" }`."""
+    if isinstance(value, Mapping):
+        if set(value) == {"env"} and isinstance(value["env"], str):
+            yield value["env"]
+        else:
+            for member in value.values():
+                yield from variables_in(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from variables_in(member)
+
+
+def sent_variables(table: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+    """Return the variables that the host of a model gets: those that are set, the provider's usual
+    key among them where the file names none.
+    """
+    own = f"{provider_word(str(table['name'])).upper()}_API_KEY"
+    names = [str(table.get("api_key_env") or own), *variables_in(table)]
+    return [name for name in dict.fromkeys(names) if environ.get(name)]
+
+
+def doubtful(table: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+    """Return the variables of a model that go beyond its provider's own names and hosts."""
+    provider = provider_word(str(table["name"]))
+    base = table.get("api_base")
+    host = host_of(base if isinstance(base, str) else None).partition(":")[0]
+    own_host = (
+        base is None
+        or (isinstance(base, str) and is_this_machine(base))
+        or any(
+            host == end or (end.startswith(".") and host.endswith(end))
+            for end in _HOSTS.get(provider, ())
+        )
+    )
+    return [
+        name
+        for name in sent_variables(table, environ)
+        if not (own_host and is_own_name(name, provider))
+    ]
+
+
+def trusted_folders() -> list[Path]:
+    """Return the folders that one's own settings trust. Raises BadSettings."""
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    path = Path(base).expanduser() / OWN_FILE
+    try:
+        folders = tomllib.loads(path.read_text("utf-8")).get("trusted", [])
+    except OSError:
+        return []
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        raise BadSettings("your own settings are no TOML", got=f"{path}: {e}") from None
+    if not isinstance(folders, list) or not all(isinstance(f, str) for f in folders):
+        raise BadSettings(f"{path}: `trusted` is a list of folders", got=repr(folders))
+    return [Path(folder).expanduser().resolve() for folder in folders]
+
+
+def is_trusted(path: Path) -> bool:
+    """Return True for a file below a folder that one's own settings trust."""
+    place = path.resolve()
+    return any(place.is_relative_to(folder) for folder in trusted_folders())
+
+
+def is_foreign(path: Path) -> bool:
+    """Return True for a file that belongs to somebody else."""
+    if not hasattr(os, "geteuid"):
+        return False
+    try:
+        return path.stat().st_uid != os.geteuid()
+    except OSError:
+        return False
+
+
+def folders_upward(start: Path) -> tuple[list[Path], list[Path]]:
+    """Return the folders whose files hold for a folder, the nearest first, and those beyond.
+
+    They end at the root of the repository; outside of one the folder stands alone.
+    """
+    place = start.resolve()
+    folders = [place, *place.parents]
+    root = next((n for n, folder in enumerate(folders) if (folder / ".git").exists()), 0)
+    return folders[: root + 1], folders[root + 1 :]
+
+
+def untrusted(where: str, what: str, names: Iterable[str], file: Path) -> BadSettings:
+    """Return the error for what a file of settings may not decide alone."""
+    return BadSettings(
+        f"{where}: {what}",
+        got=", ".join(names),
+        expected="a name and a host of the model's own provider",
+        hint="if you know where this file comes from, pass trust=True, or add its folder to "
+        f'~/.config/{OWN_FILE}: trusted = ["{file.resolve().parent}"]',
+    )
