@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import toolparse_lab as tp
 from benchmarks.damage_calls import HELD_OUT, TOOLS, TUNED
+from toolparse_lab.evals.reports.figures.stats import wilson
 
 JSON_FORMATS = ("hermes", "gemma", "kimi_k2", "harmony_channel", "openai_json", "bracketed")
 TAG_FORMATS = ("morph_xml", "qwen3_coder_xml", "yaml_xml")
@@ -275,6 +276,7 @@ def main() -> int:
           "| peer: right | refused | wrong |")  # fmt: skip
     print("|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     too_many = False
+    of_json, of_tags = Counter[str](), Counter[str]()
     for name in options.formats:
         for label, calls in SETS.items():
             total, total_peer = Counter[str](), Counter[str]()
@@ -283,8 +285,15 @@ def main() -> int:
                 total += mine
                 total_peer += theirs
             print(row(f"{name} | {label} | **all**", total, total_peer), flush=True)
+            sums = of_tags if name in XML_FORMATS else of_json
+            sums.update(total)
             limit = 0.05 if name in XML_FORMATS else 0.02
             too_many = too_many or total["wrong"] > limit * total.total()
+    for kind, counts in (("JSON", of_json), ("tags", of_tags)):
+        if number := counts.total():
+            most = wilson(counts["wrong"], number).high
+            print(f"\n{kind}: {counts['wrong']} wrong of {number}, at most {most:.3%} (95 %); "
+                  f"right {counts['right'] / number:.1%}")  # fmt: skip
     return int(too_many)
 
 

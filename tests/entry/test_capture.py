@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import Sequence
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -235,6 +237,101 @@ def test_events_of_the_responses_api() -> None:
         {"type": "response.output_item.done", "output_index": 1, "item": item},
     ):
         assert capture([*events[:4], whole, whole, events[-1]]).raw == CANONICAL
+
+
+NOTE: dict[str, Any] = {
+    "name": "note",
+    "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
+}
+SAYS = ("added", "delta", "done", "item", "completed")
+
+
+def responses_stream(says: Sequence[str], ids: bool, one_place: bool, other_ids: bool) -> Any:
+    """Two calls, of which only some events speak. other_ids: the end has ids of its own."""
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "r"}}]
+    output: list[dict[str, Any]] = [{"type": "reasoning", "summary": []}]
+
+    def say(kind: str, **members: Any) -> None:
+        events.append({"type": f"response.{kind}", **members})
+
+    for n, text in enumerate("ab"):
+        arguments = json.dumps({"text": text})
+        item = {"type": "function_call", "name": "note", "arguments": arguments}
+        named = {"id": f"f{n}", "call_id": f"c{n}"} if ids else {}
+        where = {"output_index": 0 if one_place else n + 1}
+        part = {**where, "item_id": f"f{n}"} if ids else where
+        if "added" in says:
+            say("output_item.added", **where, item={**item, **named, "arguments": ""})
+        if "delta" in says:
+            say("function_call_arguments.delta", **part, delta=arguments[:5])
+            say("function_call_arguments.delta", **part, delta=arguments[5:])
+        if "done" in says:
+            say("function_call_arguments.done", **part, arguments=arguments)
+        if "item" in says:
+            say("output_item.done", **where, item={**item, **named})
+        end = {"id": f"x{n}", "call_id": f"y{n}"} if ids and other_ids else named
+        output.append({**item, **end})
+    say("completed", response={"status": "completed", "output": output * ("completed" in says)})
+    return events
+
+
+@pytest.mark.parametrize("says", [s for n in range(1, 6) for s in combinations(SAYS, n)], ids=str)
+def test_a_responses_stream_may_say_a_call_in_any_of_its_events(says: tuple[str, ...]) -> None:
+    names, whole = {"added", "item", "completed"}, {"item", "completed"}
+    for ids, one_place, other_ids in product([True, False], repeat=3):
+        calls = tp.parse(
+            capture(responses_stream(says, ids, one_place, other_ids)), tools=[NOTE]
+        ).calls
+        assert all(call.arguments_json != "{}" for call in calls if call.ok)
+        told_apart = ids or not one_place or says == ("completed",)
+        if other_ids and one_place and "added" not in says:
+            told_apart = says in (("completed",), ("item",))
+        if names & {*says} and {*SAYS[1:]} & {*says} and told_apart:
+            assert [(c.status, c.arguments) for c in calls] == [
+                ("ok", {"text": "a"}), ("ok", {"text": "b"})
+            ]  # fmt: skip
+        if not names & {*says} or (not whole & {*says} and says == ("added",)):
+            assert not any(call.ok for call in calls)
+
+
+def test_the_last_complete_statement_of_arguments_counts() -> None:
+    item = {"type": "function_call", "id": "f", "call_id": "c", "name": "note"}
+    said = ['{"text": "a"}', '{"text": "b"}', '{"text": "', "{}", ""]
+    events: list[dict[str, Any]] = [{"type": "response.output_item.added", "item": item}]
+    done = "response.output_item.done"
+    events += [{"type": done, "item": {**item, "arguments": arguments}} for arguments in said]
+    events.append({"type": "response.completed", "response": {"status": "completed"}})
+    (call,) = tp.parse(capture(events), tools=[NOTE]).calls
+    assert (call.ok, call.arguments) == (True, {"text": "b"})
+
+
+def test_a_call_whose_arguments_were_lost_is_not_whole() -> None:
+    function: dict[str, Any] = {"name": "note"}
+    block = {"type": "tool_use", "id": "t", "name": "note", "input": {}}
+    end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}]
+    start = {"type": "content_block_start", "index": 0, "content_block": block}
+    stop = {"type": "content_block_stop", "index": 0}
+    empty = {"type": "input_json_delta", "partial_json": ""}
+    item = {"type": "function_call", "id": "f", "call_id": "c", "name": "note", "arguments": ""}
+    added = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    lost: list[Any] = [
+        *(deltas({"tool_calls": [{"index": 0, "id": "c", "function": {**function, **a}}]})
+          for a in ({}, {"arguments": ""}, {"arguments": None})),
+        {"choices": [{"message": {"tool_calls": [{"id": "c", "function": function}]}}]},
+        [start, *end],
+        [start, stop, *end],
+        [added, {"type": "response.completed", "response": {"status": "completed"}}],
+        {"object": "response", "status": "completed", "output": [item]},
+    ]  # fmt: skip
+    bare = {**NOTE, "parameters": {"type": "object", "properties": {}}}
+    for response in lost:
+        for tools in ([NOTE], None):
+            assert [c.ok for c in tp.parse(capture(response), tools=tools).calls] == [False]
+        assert [c.ok for c in tp.parse(capture(response), tools=[bare]).calls] == [True]
+    said: list[Any] = [
+        start, {"type": "content_block_delta", "index": 0, "delta": empty}, stop, *end
+    ]  # fmt: skip
+    assert [c.arguments for c in tp.parse(capture(said), tools=[NOTE]).calls if c.ok] == [{}]
 
 
 def test_a_text_stays_a_text() -> None:

@@ -24,7 +24,7 @@ from toolparse_lab.parser.recognition.attempts import (
     find_attempt,
     parameter_names,
 )
-from toolparse_lab.parser.recognition.shown import example_end, is_shown, shown_ranges
+from toolparse_lab.parser.recognition.shown import ExampleEnds, is_shown, shown_ranges
 
 HERE = Path(__file__).parents[1]
 
@@ -118,8 +118,8 @@ def test_an_example_ends_where_its_format_says() -> None:
     assert score.outcome == "attempted_unparseable"
     # A blank line inside a call does not end it.
     text = "see “<c>\n\n{}</c>”, f(x=1)"
-    assert text[: example_end(text, 5, ["</c>"])].endswith("</c>")
-    assert example_end("see <c>{}\n\nmore", 4) == 9
+    assert text[: ExampleEnds(text, ["</c>"]).after(5)].endswith("</c>")
+    assert ExampleEnds("see <c>{}\n\nmore").after(4) == 9
 
 
 def test_a_hostile_text_costs_no_more_than_its_length() -> None:

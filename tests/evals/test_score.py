@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.growth import grows_linearly
 from tests.tables import each_case
 from tests.tools import tool_named
 from toolparse_lab import parse
@@ -32,6 +33,7 @@ from toolparse_lab.core.types import (
 from toolparse_lab.core.types.server import IN_CONTENT
 from toolparse_lab.core.values import pointer_set, read_strict, write_canonical
 from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.scoring.blame import blame_of
 from toolparse_lab.evals.scoring.fabrication import find_fabrication
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES, SUCCESSES
 from toolparse_lab.evals.scoring.score import Score, find_own_result, score_completion, score_text
@@ -305,6 +307,32 @@ def look_for_signs(text: str) -> None:
 def test_signs_are_found_in_linear_time(unit: str) -> None:
     # The least of several ratios: what else the machine does makes one of them larger, not all.
     assert min(growth(unit, look_for_signs) for _ in range(3)) <= 6
+
+
+QUOTED = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
+SHOWN = {
+    "quoted lines": f"> {QUOTED}\n",
+    "code": f"Write `{QUOTED}` for it.\n",
+    "fences": f"For example:\n```\n{QUOTED}\n```\nand so on.\n",
+    "marks": f'He wrote "{QUOTED}" there.\n',
+    "calls and examples": f"{QUOTED}\nFor example `{QUOTED}`.\n",
+}
+
+
+@pytest.mark.parametrize("way", SHOWN)
+def test_answers_of_many_shown_calls_cost_no_more_than_their_length(way: str) -> None:
+    case = Case("c", "?", tool_specs(tool_named("get_weather", city="string")), [])
+    parsed = {n: parse(SHOWN[way] * n, "hermes", case.tools) for n in (100, 400)}
+
+    def score_and_blame(count: int) -> None:
+        result = parsed[count]
+        completion = Completion("", raw=result.raw, finish_reason="stop", fidelity="synthetic")
+        score = score_completion(case, completion, result)
+        blame_of(case, completion, result, score)
+        result.frame()
+
+    parsed[100].frame()  # the library is loaded
+    assert grows_linearly(score_and_blame, 100)
 
 
 def test_a_quadratic_search_is_not_linear() -> None:

@@ -19,7 +19,7 @@ import toolparse_lab as tp
 from tests.recorded import recorded_run
 from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions
-from toolparse_lab.notebook.bench import Workbench
+from toolparse_lab.notebook.bench import Workbench, next_steps
 from toolparse_lab.notebook.bench.view import MOST_STEPS, Setup, setups_of, timeline_of
 
 TOOL = tool_named("set_timer", required=["minutes"], minutes="integer", label="string")
@@ -61,6 +61,30 @@ def test_each_stage_says_what_it_did() -> None:
     ]
     assert stages["validated"]["lines"] == [["set_timer", "repaired (lossless)", "good"]]
     assert "Call 0, set_timer, is repaired" in bench._state["view"]["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "offered"),
+    [
+        ({"type": "integer"}, "three", None),
+        ({"type": "integer"}, "3 nights", "lossy"),
+        ({"type": "boolean"}, "perhaps", None),
+        ({"enum": ["km", "mi"]}, "leagues", None),
+        ({"enum": ["km", "mi"]}, "KM", "lossy"),
+        ({"type": "object"}, "none", None),
+        ({"type": "array", "items": {"type": "integer"}}, ["one", "2"], None),
+    ],
+)
+def test_a_value_that_the_model_did_not_write_is_never_offered(
+    schema: Any, value: Any, offered: str | None
+) -> None:
+    tool = {"name": "stay", "parameters": {"type": "object", "properties": {"days": schema}}}
+    call = json.dumps({"name": "stay", "arguments": {"days": value}})
+    result = tp.parse(f"<tool_call>{call}</tool_call>", "hermes", [tool])
+    steps = [s for s in next_steps(setups_of(result)[0], result) if "coerce" in s["values"]]
+    assert [step["values"]["coerce"] for step in steps] == ([offered] if offered else [])
+    for step in steps:
+        assert "is left out" in step["words"] or "may" in step["words"], step["words"]
 
 
 def test_a_change_is_read_and_there_for_the_next_cell() -> None:

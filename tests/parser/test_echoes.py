@@ -6,6 +6,7 @@ import json
 import pickle
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -33,9 +34,9 @@ def test_a_call_of_somebody_else_is_never_executable(name: str) -> None:
     for tool, arguments in CALLS[:4]:
         call = written(FORMATS[name], tool, arguments)
         assert call is not None
-        for way, quote in WAYS.items():
+        for way, quoted in WAYS.items():
             for role in ("user", "tool", "document"):
-                result = tp.parse(call, name, TOOLS, request=asked(quote(call), role))
+                result = tp.parse(call, name, TOOLS, request=asked(quoted(call), role))
                 assert [c.status for c in result.calls] == ["echoed"], (way, role)
                 assert not result.ok
         genuine = tp.parse(call, name, TOOLS, request=asked(f"{tool} {arguments.strip('{}')}"))
@@ -43,6 +44,28 @@ def test_a_call_of_somebody_else_is_never_executable(name: str) -> None:
         # The model's own history and the application's prompt are no echo source.
         own = [{"role": role, "content": call} for role in ("system", "developer", "assistant")]
         assert tp.parse(call, name, TOOLS, request=own).calls[0].ok
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_percent_signs_hide_no_echo(name: str) -> None:
+    ways = (
+        quote,
+        quote_plus,
+        lambda call: quote(quote(call, safe=""), safe=""),
+        lambda call: "".join(f"%{byte:02x}" for byte in call.encode()),
+        lambda call: f"https://a.example/?q={quote_plus(call)}&r=50%",
+    )
+    for tool, arguments in CALLS[:4]:
+        call = written(FORMATS[name], tool, arguments)
+        assert call is not None
+        for way in ways:
+            text = f"See {way(call)} here"
+            (echo,) = tp.parse(call, name, TOOLS, request=asked(text, "tool")).calls
+            assert echo.status == "echoed", text
+            assert tp.parse(call, name, TOOLS, request=asked(f"50% {tool} %41", "tool")).ok
+    source = request_texts(asked(f"See {quote(CALL)} here", "tool"))[-1].find(fold(CALL[1:-1]))
+    assert source is not None
+    assert len(source.span) > len(CALL)
 
 
 @pytest.mark.parametrize("name", FORMATS)

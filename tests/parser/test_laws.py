@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from tests.laws import EXAMPLES, check_all
+from tests.laws import EXAMPLES, check_all, examples
 from tests.tables import each_case
 from toolparse_lab.entry.laws import ODD, TOOLS
 from toolparse_lab.formats.registry import family_heads
@@ -81,6 +84,64 @@ def raw_texts() -> list[tuple[str, str, str, Any]]:
 )
 def test_laws_hold_for_every_case(protocol: str, raw: str, tools: Any) -> None:
     check_all(raw, protocol, tools)
+
+
+MARK = re.compile(r"<[^<>]{1,60}>|\[/?[A-Z_]{3,}\]|```\w*|[\[\](){}:]")
+SPACES = ("", " ", " \r ", "\r\n", "\n \n", "\t", "\r", "  \n")
+VALUES = ("hi", "it's", 'a "b" c', "x' y", '"', "'", "a\nb", "`x`", "```")
+NOTES: list[dict[str, Any]] = [
+    {"name": "note", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}},
+    {"name": "add", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}},
+]
+
+
+def odd_texts(protocol: str, count: int) -> Iterator[str]:
+    """Calls with white space before marks, without their first marks, with stray quotes."""
+    draw, writer = random.Random(protocol), tp.protocols()[protocol]
+    for _ in range(count):
+        calls = [writer.write_call("note", json.dumps({"text": draw.choice(VALUES)}))]
+        calls += [writer.write_call("add", '{"x":1}')] * (draw.random() < 0.3)
+        text = writer.join_calls(calls)
+        if draw.random() < 0.4:
+            at = draw.randrange(len(text) + 1)
+            text = text[:at] + draw.choice("'\"\\") + text[at:]
+        for _ in range(draw.choice((1, 1, 2))):
+            marks = list(MARK.finditer(text))
+            mark, space = draw.choice(marks), draw.choice(SPACES)
+            first = draw.choice(marks[:3])
+            text = draw.choice((
+                text[: mark.start()] + space + text[mark.start() :],
+                space + text[first.end() :],
+                space + draw.choice(("", "Ok.", "Sure:\n")) + draw.choice(SPACES) + text,
+                text + space + draw.choice(("", "Done.", "\n```", "x")),
+                text[: mark.start()] + text[mark.end() :],
+            ))  # fmt: skip
+            if not MARK.search(text):
+                break
+        yield text
+
+
+@pytest.mark.parametrize("protocol", list(tp.protocols()))
+def test_a_stream_is_the_whole_where_space_and_quotes_are_odd(protocol: str) -> None:
+    known = {
+        "harmony_channel": (
+            ' to=note<|channel|>commentary\n<|constrain|>json<|message|>{"text": "a"}<|call|>',
+        ),
+        "gemma_fence_tool_code": ("```tool_code\nnote(text='it's')\n```\nDone.",),
+        "beam": (
+            ' to=note<|channel|>analysis \r <|constrain|>xml<|message|><rfl:parameter name="text">a'
+            "</rfl:parameter><|call|>",
+        ),
+    }
+    for text in (*known.get(protocol, ()), *odd_texts(protocol, examples(2))):
+        for name in (protocol, "auto"):
+            whole = tp.parse(text, name, NOTES)
+            assert text not in known.get(protocol, ()) or [c.ok for c in whole.calls] == [True]
+            for size in (1, 3, 7) if name != "auto" else (1,):
+                parser = tp.stream(name, NOTES)
+                for at in range(0, len(text), size):
+                    parser.feed(text[at : at + size])
+                assert parser.close() == whole, (name, size, text)
 
 
 @each_case

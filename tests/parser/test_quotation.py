@@ -87,6 +87,80 @@ def test_few_calls_are_read_against_their_frame(half: str) -> None:
     assert wrong[False] <= 0.02 * len(made), wrong
 
 
+PAGES = {
+    "a document": ("Here is the page:\n<html>\n<body>\n<p>Hi</p>\n%s\n</body>\n</html>", False),
+    "a component": (
+        "function App() {\n  return (\n    <div>\n      %s\n    </div>\n  );\n}",
+        False,
+    ),
+    "a fragment": ("export default () => <>\n  <Title>A</Title>\n  %s\n</>;", False),
+    "beside others": ("<h1>Boats</h1>\n%s\n<p>Three of them.</p>", False),
+    "a list": ("<ul>\n<li>one</li>\n<li>%s</li>\n</ul>\nThat is all.", False),
+    "a fence of markup": ("The element:\n\n```jsx\n%s\n```\n", False),
+    "a fence alone": ("```html\n%s\n```", False),
+    "a fence of code": ("The page:\n```\n<main>\n  %s\n</main>\n```\nSave it.", False),
+    "alone": ("%s", True),
+    "words of HTML": ("<p>I look for <b>boats</b> now.</p>\n%s", True),
+    "a line break": ("I look for boats.<br>\n%s", True),
+    "folded": ("<details><summary>The call</summary>\n\n%s\n\n</details>", True),
+    "the format's wrapper": ("<calls>\n%s\n</calls>", True),
+    "less than": ("If a < b and c > d, I look:\n%s", True),
+    "a fence of xml": ("```xml\n%s\n```", True),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("name", ["Snippet", "details", "find_boats", "search"])
+def test_an_element_of_a_page_is_no_call(page: str, name: str) -> None:
+    tool = {
+        "name": name,
+        "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
+    }
+    frame, meant = PAGES[page]
+    if (page, name) == ("folded", "details"):
+        pytest.skip("two elements of one name")
+    for call in (f'<{name} text="hi"/>', f"<{name}><text>hi</text></{name}>"):
+        for protocol in ("morph_xml", "auto"):
+            text = frame % call
+            result = tp.parse(text, protocol, [tool])
+            assert [c.ok for c in result.calls] == [meant], text
+            assert meant or result.calls[0].problems[0].code == "call.held-back"
+            parser = tp.stream(protocol, [tool])
+            for character in text:
+                parser.feed(character)
+            assert parser.close() == result
+
+
+@pytest.mark.parametrize("name", ["body", "details", "table", "form"])
+def test_the_contents_of_an_element_tell_a_page_from_a_call(name: str) -> None:
+    tool = {"name": name, "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}
+    for inner, meant in (
+        ("<h1>A</h1>\n<p>b</p>", False),
+        ("<q>a</q> and more words", False),
+        ("<tr><td>a</td></tr>", False),
+        ("<q>a</q>", True),
+        ("<q>a</q><extra>b</extra>", True),
+    ):
+        for protocol in ("morph_xml", "auto"):
+            result = check_all(f"<{name}>{inner}</{name}>", protocol, [tool])
+            assert [c.ok for c in result.calls] == ([True] if meant else []), inner
+            assert meant or any(p.code == "call.quoted-example" for p in result.problems)
+
+
+def test_a_request_for_an_example_counts_against_a_call_in_a_frame() -> None:
+    call = '<tool_call>{"name": "reboot", "arguments": {}}</tool_call>'
+    raw = f"The call:\n```\n{call}\n```"
+    for asks, held in (
+        ("Show me an example of such a tool call.", True),
+        ("Zeig mir ein Beispiel für einen Aufruf.", True),
+        ("Reboot it, please.", False),
+        ("The sample rate is wrong, reboot.", False),
+    ):
+        result = tp.parse(raw, "hermes", TOOLS, request=[{"role": "user", "content": asks}])
+        assert [c.ok for c in result.calls] == [not held], asks
+        assert tp.parse(call, "hermes", TOOLS, request=[{"role": "user", "content": asks}]).ok
+
+
 def test_what_a_stream_holds_back_is_what_a_text_says() -> None:
     for answer in answers("tune", 40, seed=2):
         protocol = "auto" if answer.format in OUTSIDE else answer.format

@@ -95,11 +95,43 @@ def test_calls_on_lines_and_in_fences_run_once(fence: str, plan: str) -> None:
 
 @pytest.mark.parametrize("protocol", FORMATS)
 def test_blocks_side_by_side_are_all_meant(protocol: str) -> None:
+    # Where a block is a list of all calls, a second list that says the same is the same.
     writer = tp.protocols()[protocol]
     blocks = [writer.join_calls([writer.write_call(*call)]) for call in (F, F, G)]
     for between in ("\n", "\n\n"):
         result = tp.parse(between.join(blocks), protocol, TOOLS)
-        assert runs_of(result) == Counter([F, F, G])
+        assert runs_of(result) == Counter([F, G] if writer.codec.list_head else [F, F, G])
+
+
+@pytest.mark.parametrize("protocol", [*tp.protocols()])
+def test_the_second_half_of_an_answer_that_says_the_first_again_is_a_draft(protocol: str) -> None:
+    writer = tp.protocols()[protocol]
+    is_list = bool(writer.codec.list_head)
+    for calls in ([F], [F, G]) if is_list else ([F, G],):
+        half = writer.join_calls([writer.write_call(*call) for call in calls])
+        for between in ("\n", " \n"):
+            text = half + between + half
+            for name in (protocol, "auto"):
+                if protocol in ("openai_json", "openai_strict", "llama3_json"):
+                    continue  # one message; objects in a row
+                check(text, name, [calls, calls], calls)
+                # A list that comes again in another order, and with a call more.
+                others = [writer.write_call(*call) for call in (*calls[::-1], H)]
+                result = tp.parse(half + "\n" + writer.join_calls(others), name, TOOLS)
+                assert runs_of(result)[H] == 1
+
+
+@pytest.mark.parametrize("protocol", ["lfm2", "llama4_python_start", "nemotron_nano_v2", "apertus"])
+def test_a_list_behind_its_wrapper_runs_once_and_leaves_no_text(protocol: str) -> None:
+    writer = tp.protocols()[protocol]
+    text = writer.join_calls([writer.write_call(*call) for call in (F, G)])
+    start, end = writer.codec.edges
+    inner = f"[{text[len(start) : -len(end)]}]"
+    for again in (inner, inner + end.lstrip("]"), "\n" + inner + end.lstrip("]")):
+        for name in (protocol, "auto"):
+            result = tp.parse(text + again, name, TOOLS)
+            assert runs_of(result) == Counter([F, G]), text + again
+            assert not result.text.strip()
 
 
 @pytest.mark.parametrize("protocol", FORMATS)

@@ -413,7 +413,8 @@ class Code:
 _SENTENCES = {
     "call.truncated": "The text ended before the call was complete; it must not be executed.",
     "call.repeated": "A call without its closer occurs twice, and is one call.",
-    "call.repeated-set": "After words the answer says a call again, which is executed once.",
+    "call.repeated-set":
+        "After words, or in another list, the answer says a call again, which is executed once.",
     "call.repeated-opener": "The opener occurs several times in a row; one call begins.",
     "call.missing-closer": "The closer is missing, but the body is complete.",
     "call.wrong-closer": "The body is whole, but another format's closer follows it.",

@@ -466,6 +466,13 @@ class Codec(ABC):
         """What is written between two calls."""
         return "\n"
 
+    @property
+    def list_head(self) -> str:
+        """What begins a list or a section of calls, without white space, "" if nothing does."""
+        start = "".join(self.edges[0].split())
+        # One that comes again before each call begins no list.
+        return start if start not in self.between else ""
+
     def join(self, calls: Sequence[str]) -> str:
         """Return written calls as one answer of the model: they share its edges."""
         start, end = self.edges

@@ -501,7 +501,10 @@ class QuotedBody(BodyScanner):
                 if self._escapes:  # else the quote is among the literals
                     held = partial_finder((*self._literals, quote))
                 stop = max(pos, held(tail))
-            if self._hidden is None and (closer := self._closer_in(tail, pos, stop)):
+            # One that begins before the part held back is whole, even where it ends in that part.
+            far = stop if match is not None or final else len(tail)
+            closer = self._closer_in(tail, pos, far) if self._hidden is None else None
+            if closer and closer[0] < stop:
                 self._hidden = (self._at + closer[0], self._at + closer[1])
             if match is None:
                 return stop, True

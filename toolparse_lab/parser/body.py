@@ -59,6 +59,8 @@ from ..formats.base import Envelope, Message, NeedMore, Opening
 from ..formats.reasoning import LONGEST_END, Thought, ThoughtBody, body_in_prompt
 from ..formats.reasoning import is_end as is_thought_end
 from ..formats.scan import Close, LiteralBody, Scanner
+from .recognition.pages import says_page
+from .recognition.quotation import reasons
 from .recognition.quotes import WINDOW
 from .recognition.truncation import open_head, partial_closer, wrong_closer
 from .recognition.turns import find_token, is_end, is_foreign, thought_end
@@ -256,11 +258,11 @@ class BodyReader:
         )
 
     def _log_plain(self, call: ToolCall) -> None:
-        log, segment = self._log, call.segment
+        log, segment, setting = self._log, call.segment, self._setting
         body = segment.body or segment.span
         if not log.silent:
             log.delta(CallDelta, body.start, body.end)
-        log.call(segment, body.end, (call,))
+        log.call(segment, body.end, (call,), setting.list_head(call))
 
     # scanning
 
@@ -642,6 +644,14 @@ class BodyReader:
             if not is_call:
                 self._take_back(body, after)
                 return
+        elif opening.name and any(
+            says_page(call, self._setting.tools.get(call.name)) for call in calls
+        ):
+            span = Span(body.opener, body.start)
+            message = f"this call is only shown: {reasons(['page'])}"
+            log.problems.append(Problem("scan", "call.quoted-example", "info", message, "", span))
+            self._take_back(body, after)
+            return
         if log.calls and len(calls) == 1 and self._repeats(body, calls[0]):
             log.retract(body.opener)
             log.markup(body.opener, after)
@@ -666,7 +676,7 @@ class BodyReader:
             span = Span(body.opener, body.head)
             problem = Problem("scan", "call.repeated-opener", "warning", message, "", span)
             calls = (replace(calls[0], problems=(problem, *calls[0].problems)), *calls[1:])
-        log.call(segment, end, calls)
+        log.call(segment, end, calls, self._setting.list_head(calls[0]) if calls else "")
         self._text.resume_after_call()
 
     def _repeats(self, body: OpenBody, call: ToolCall) -> bool:

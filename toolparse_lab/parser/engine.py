@@ -17,6 +17,8 @@ from ..formats.base import Opening, Protocol
 from .body import BodyReader
 from .ending import finish
 from .recognition.echoes import echoes_of
+from .recognition.lost_calls import make_drafts
+from .recognition.repeats import REPEATED, REPEATED_MESSAGE, second_half
 from .state import Feed, Log, Setting, not_a_chunk, setting_of
 from .text import TextScanner
 
@@ -120,6 +122,10 @@ class StreamParser:
         if feed.base > log.text_start:
             log.end_text(feed.base)
         raw = "".join(feed.pieces)
+        if len(log.calls) > 3 and not self._inner:
+            words = any(not text.said(raw).isspace() for text in log.texts)
+            again = second_half(log.calls, words)
+            make_drafts(log, again, len(raw), REPEATED, REPEATED_MESSAGE)
         if log.texts or log.thought_end is not None or not log.calls or "\ufffd" in raw:
             finish(log, raw, setting, None if self._inner else self._read_inner)
         self._result = ParseResult(

@@ -31,7 +31,7 @@ import re
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 from ..core.errors import UnreadableInput
@@ -55,13 +55,14 @@ from ..core.types import (
 from ..core.types.spans import make_segment
 from ..formats.base import Codec, Envelope, Protocol, Tools
 from ..formats.reasoning import END_PATTERN, END_SO_FAR, END_STARTS, LONE_ENDS, LONGEST_END
+from ..formats.registry import protocols
 from ..formats.scan import longest_of, partial_finder
 from ..formats.turns import TURN_ENDS
 from .recognition.echoes import Echoes
 from .recognition.name_lines import name_heads
 from .recognition.python_calls import first_signs
 from .recognition.quotes import LONG_RUN
-from .recognition.repeats import Repeats
+from .recognition.repeats import Repeats, halved
 from .resolve import Resolver, as_draft
 
 _MOST_SETTINGS = 128
@@ -113,6 +114,7 @@ class Setting:
         # Of the literals that close a body and mean nothing else, None without such.
         self.closers: _Pattern | None = None
 
+        self._list_heads = {protocol.id: protocol.codec.list_head}
         fixed, own = _of_tools(protocol.envelope.heads, self.tools)
         if any(head.startswith(TURN_ENDS) for head in own):
             fixed, own = self.heads, ()
@@ -139,6 +141,14 @@ class Setting:
             )
         elif others or common:
             self.closers = _any_literal(common or others)
+
+    def list_head(self, call: ToolCall) -> str:
+        """Return the literal that a list begins with in the format of a call, "" if none does."""
+        head = self._list_heads.get(call.protocol)
+        if head is None:
+            owner = protocols().get(call.protocol)
+            head = self._list_heads[call.protocol] = owner.codec.list_head if owner else ""
+        return head
 
 
 _settings: dict[tuple[int, int, ParseOptions], Setting] = {}
@@ -408,9 +418,18 @@ class Feed:
         self._late_size = 0
 
 
+_LONGEST_HEAD = 96  # characters in which what begins a list stands
+_LIST = re.compile(r"(?:`{3,}\w*)?\[(?![A-Z_]{3,}\])")
 _AFTER_TURN = "the call is after the end of the model's own turn"
 _IN_OPEN_THOUGHT = "the call ends reasoning that was never closed"
 SHORTEST = 3  # characters of a text that may hold words; white space between calls is less
+
+
+@cache
+def _list_heads() -> tuple[str, ...]:
+    # Of formats with delimiters: those that share an envelope differ in them.
+    heads = (protocol.codec.list_head for protocol in protocols().values())
+    return tuple(dict.fromkeys(head for head in heads if head[:1] in ("<", "`")))
 
 
 class Log:
@@ -485,20 +504,30 @@ class Log:
             self.said.append(segment)
             self.add(segment)
 
-    def call(self, segment: Segment, closer: int | None, calls: tuple[ToolCall, ...]) -> None:
+    def call(
+        self,
+        segment: Segment,
+        closer: int | None,
+        calls: tuple[ToolCall, ...],
+        list_head: str = "",
+    ) -> None:
         """Add a call's segment and the calls of its body.
 
         closer: where its closer begins, None for text that was held back, and so made no events.
+        list_head: what a list of calls begins with in this format.
         """
+        if len(calls) > 1:
+            calls = halved(calls, self._feed.text_of(segment.span))
+        again = bool(list_head and self.calls) and self._begins_list(segment, list_head)
         self.segments.append(segment)
         self.text_start = end = segment.span.end
         if (
             self.echoes is not None
             or self.turn_end is not None
             or self.open_thought is not None
-            or (self.calls and (self.said or self.repeats is not None))
+            or (self.calls and (self.said or again or self.repeats is not None))
         ):
-            calls = self._doubted(calls)
+            calls = self._doubted(calls, again)
         self.said.clear()
         self.calls.extend(calls)
         if not self.silent:
@@ -508,8 +537,21 @@ class Log:
                 else CallEnd(Span(closer, end), calls)
             )
 
-    def _doubted(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-        # Adds reasons not to execute them: an echo, the end of the turn, a repetition.
+    def _begins_list(self, segment: Segment, head: str) -> bool:
+        # Another list or section begins here. One of calls with delimiters of their own begins
+        # with markup.
+        start = segment.span.start
+        text = "".join(self._feed.text_of(Span(start, start + _LONGEST_HEAD)).split())
+        if text.startswith((head, *_list_heads())) or _LIST.match(text):
+            return True
+        for before in reversed(self.segments):
+            if before.kind != "text":
+                return before.kind == "markup"
+        return False
+
+    def _doubted(self, calls: tuple[ToolCall, ...], again: bool) -> tuple[ToolCall, ...]:
+        # Adds reasons not to execute them: an echo, the end of the turn, a repetition. again: they
+        # begin another list.
         if self.echoes is not None:
             calls = self.echoes.judge(calls)
         if self.open_thought is not None:
@@ -524,13 +566,13 @@ class Log:
                 else call
                 for call in calls
             )
-        if self.calls and (self.said or self.repeats is not None):
+        if self.calls and (self.said or again or self.repeats is not None):
             if self.repeats is None:
                 self.repeats = Repeats(self._feed.text_of)
             # Those before a lone closing think tag are taken back.
             start = self.thought_end or 0
             meant = (c for c in self.calls if c.segment is None or c.segment.span.start >= start)
-            calls = self.repeats.judge(meant, len(self.calls), self.said, calls)
+            calls = self.repeats.judge(meant, len(self.calls), self.said, calls, again)
         return calls
 
     # the parts of a body that is a whole message: it has the delimiters, its calls have none

@@ -79,6 +79,7 @@ class TextScanner:
         self.quoting = Quoting(setting, feed, log)
         self._fresh = True
         self._plain_to = 0
+        self._no_element = -1  # where an element begins that was no call, but a part of a page
         self._again = -1  # where text begins that was no call without delimiters
         self.given_up: GivenUp | None = None  # made for the first call that is given up
         self.message_ends: tuple[str, ...] = ()  # what ends a message that is all text
@@ -114,6 +115,7 @@ class TextScanner:
 
     def resume_at_no_call(self) -> None:
         # The text looked like a call, and the tail begins with it again.
+        self._no_element = self._feed.base
         self.quoting.no_call()
         # Held back once more it would be tried once more, for ever. As Python it was not tried.
         self._plain_to = self._feed.base + 1
@@ -337,7 +339,11 @@ class TextScanner:
             opening = replace(opening, speculative=True)
         if (opening.lone or opening.speculative) and self._is_no_call(at, opening):
             return None
-        if opening.kind == "reasoning" or self._begins_line(tail, at):
+        if self._feed.base + at == self._no_element:
+            return None
+        if opening.kind == "reasoning" or (
+            self._begins_line(tail, at) and not quoting.page(tail, at, opening)
+        ):
             return opening
         meant = quoting.unless_quoted(tail, at, opening, final)
         if not isinstance(meant, Opening) or meant is opening:
@@ -467,7 +473,9 @@ class TextScanner:
         # No JSON and no name of a tool begins like this, and nearly every opener does.
         if stripped[0] == "<" or not setting.recovers or self.message_ends:
             return None
-        outcome = self._recover().judge(stripped, final, self._feed.base + lead, first)
+        # Right behind a call, a list of calls may have the closer without the opener.
+        again = bool(self._log.segments) and self._log.segments[-1].kind in ("call", "recovered")
+        outcome = self._recover().judge(stripped, final, self._feed.base + lead, first, again)
         # A head may begin with the white space before the candidate.
         if isinstance(outcome, NeedMore) and setting.partial_start(tail) < lead:
             return False
@@ -570,7 +578,8 @@ class TextScanner:
         )
         if self.given_up is not None and self.given_up.quotes(start, end):
             calls = tuple(map(as_draft, calls))
-        log.call(segment, None, calls)
+        # A list is one in any format.
+        log.call(segment, None, calls, "[")
         feed.take(outcome.end)
         self._fresh = True
         self.quoting.spoken = True

@@ -19,6 +19,7 @@ from ..formats.base import Codec, Message, Opening
 from ..formats.scan import Close
 from .recognition.echoes import echoes_of
 from .recognition.lost_calls import OF_SERVER
+from .recognition.repeats import second_half
 from .recognition.turns import find_turn_end
 from .resolve import Body
 from .state import SHORTEST, Setting
@@ -76,6 +77,8 @@ def read_whole(setting: Setting, raw: str, request: Any) -> ParseResult | None:
         found = resolver.calls(decoded, body, segment, len(segments), len(calls))
         if echoes is not None:
             found = echoes.judge(found)
+        if calls and setting.list_head(found[0]):
+            return None  # what another list says may be said already
         segments.append(segment)
         calls += found
         after = end + 1 if raw[end : end + 1] == "\n" else end
@@ -93,6 +96,8 @@ def read_whole(setting: Setting, raw: str, request: Any) -> ParseResult | None:
     # Calls without arguments may be a server's, whose text says more.
     is_server = protocol.id == "auto" or protocol.id in OF_SERVER
     if is_server and any(call.arguments_json == "{}" for call in calls):
+        return None
+    if second_half(calls, segments[0].kind == "text"):
         return None
     return ParseResult(
         raw, protocol.id, setting.options, tuple(segments), tuple(calls), (), setting.specs

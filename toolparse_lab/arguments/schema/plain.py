@@ -15,7 +15,14 @@ from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeAlias
 
 from ...core.types import Policy
-from ...core.values import Num, Value, escape_surrogates, escape_token, write_canonical
+from ...core.values import (
+    Num,
+    Value,
+    escape_surrogates,
+    escape_token,
+    read_strict,
+    write_canonical,
+)
 from .conforms import OverBudget, TooDeep, conforms
 from .kinds import LEAVES, is_type
 from .scalars import TEXT_READERS, Record, holds_bare_null, holds_typed_text
@@ -116,6 +123,16 @@ def parameter_names(schema_json: str) -> tuple[frozenset[str], bool] | None:
     return (frozenset(names), False) if lists_any else None
 
 
+def takes_arguments(schema_json: str) -> bool:
+    """Return False for the schema of a tool that says of no argument that it has it."""
+    names = parameter_names(schema_json)
+    if names is not None:
+        return bool(names[0])
+    schema = read_strict(schema_json)
+    return not isinstance(schema, dict) or not _SAYS_NOTHING.issuperset(schema)
+
+
+_SAYS_NOTHING = frozenset(("type", "title", "description", "$schema"))
 _TELLS_OF_OTHERS = frozenset(
     ("$dynamicRef", "$unusable", "additionalProperties", "patternProperties", "propertyNames",
      "unevaluatedProperties")

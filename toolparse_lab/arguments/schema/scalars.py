@@ -99,7 +99,7 @@ def _number_from_text(record: Record, value: str, path: str, *, whole: bool = Fa
         return value
     if whole and not isinstance(number_read, int):
         # 3.0 is read again as 3, so that its lexeme has no point.
-        integer = _whole(number_read) if record.safe or "e" not in value.lower() else None
+        integer = _whole(number_read)
         if integer is None and record.safe:
             return value
         number_read = number_read if integer is None else integer

@@ -76,6 +76,22 @@ class CallPieces:
         slot = self._slots.get(index)
         return slot is not None and slot.current is not None and not slot.current.begun
 
+    def state(self, index: Any, id: Any = None, name: Any = None, arguments: Any = None) -> bool:
+        """Take in what is said of a call as a whole: its last complete statement counts. Return
+        True if no part of its arguments came before.
+
+        Arguments that are no object do not replace an object, and an empty one replaces nothing.
+        """
+        slot = self._slots.get(index)
+        call = slot.current if slot is not None else None
+        if call is None or slot is None:
+            return bool(self.take(index, id, name, arguments).arguments)
+        if isinstance(id, str) and id:
+            slot.keep(call, id)
+        if isinstance(name, str) and name:
+            call.name = name
+        return call.state(arguments)
+
     def take_list(self, calls: Sequence[Any], *, whole: bool = False) -> list[Taken]:
         """Take in the `tool_calls` of a message, or of the delta of one.
 
@@ -264,6 +280,22 @@ class _Call:
         self.texts.append(piece)
         self.begun = self.begun or bool(piece.strip())
         return piece
+
+    def state(self, arguments: Any) -> bool:
+        if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+            return False
+        is_first = not self.begun
+        if not isinstance(arguments, str):
+            arguments = write_canonical(json_value(arguments))
+        if not is_first:
+            said = self.value if self.value is not None else joined(self.texts)
+            is_known = isinstance(said, Mapping) or _is_object(said)
+            if is_known and (not _is_object(arguments) or read_strict(arguments) == {}):
+                return False
+        self.texts, self.value, self.begun = [arguments], None, True
+        self._looked = self._depth = 0
+        self._quoted, self._whole, self._cut = False, False, ""
+        return is_first
 
     @property
     def complete(self) -> bool:

@@ -20,7 +20,7 @@ from ...core.types.call_pieces import CallPieces, name_and_arguments
 from ...core.types.call_pieces import member as get
 from ...core.types.tokens import TokenPieces
 from ...core.values import write_canonical
-from .parts import keys_of, take_part
+from .parts import SERVER_TOOLS, keys_of, take_part
 
 
 def items(x: Any) -> list[Any]:
@@ -83,6 +83,8 @@ class Assembly:
         self.refusal: list[str] = []
         # A call counts from its first piece on, also where neither name nor arguments came.
         self.calls = CallPieces()
+        self.items = _CallItems()
+        self.inputs: set[Any] = set()  # Anthropic's blocks whose input came, be it empty
         # Names of the tools that the request offered, where the response repeats them.
         self.offered: frozenset[str] = frozenset()
         # Of a call whose arguments come value by value, see `partial_arguments`.
@@ -117,6 +119,15 @@ class Assembly:
     def pass_over(self, index: Any) -> None:
         """Ignore the pieces that follow under an index: they are of a tool that a server runs."""
         self._passed.add(index)
+
+    def passes(self, index: Any) -> bool:
+        """Whether the pieces under an index are passed over."""
+        return index in self._passed
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether no text of the answer came so far."""
+        return not (self.content or self.refusal)
 
     def unread(self) -> dict[str, Any]:
         """Return what was missed of the answer, by its kind with its keys."""
@@ -178,14 +189,10 @@ class Assembly:
         self.calls.take(index, id, name, arguments)
         self._call_chunk(name, arguments)
 
-    def fill(self, index: Any, arguments: Any) -> None:
-        """Add the whole arguments of a call of which no piece came."""
-        if self.calls.lacks_arguments(index):
-            self.call(index, arguments=arguments)
-
-    def fill_item(self, index: Any, item: Any) -> None:
-        """`fill` from the whole item of a call."""
-        self.fill(index, get(item, "arguments") or get(item, "input"))
+    def state(self, index: Any, *, id: Any = None, name: Any = None, arguments: Any = None) -> None:
+        """Take in what is said of a call as a whole, see `CallPieces.state`."""
+        if self.calls.state(index, id, name, arguments):
+            self._call_chunk(None, arguments)
 
     def call_list(self, calls: Sequence[Any], *, whole: bool) -> None:
         """Add the `tool_calls` of a message, or of the delta of one, see `CallPieces.take_list`."""
@@ -246,7 +253,6 @@ def counts_of_usage(
 # Whole answers: chat and text completions, their choices and messages, Responses API objects,
 # Anthropic messages.
 
-_CALL_ITEMS = ("function_call", "custom_tool_call")
 _MESSAGE_MEMBERS = (
     "content", "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning",
     "thinking", "parts", "tool_plan",
@@ -475,12 +481,102 @@ _OF_CHOICE = frozenset((
     "native_finish_reason", "content_filter_results", "token_ids", "matched_stop", "seed",
     "prompt_token_ids", "error",
 ))  # fmt: skip
+
+
+def _is_call(item: Any, assembly: Assembly) -> bool:
+    # A custom tool may be one that the server runs.
+    kind, own = get(item, "type"), get(item, "name") not in SERVER_TOOLS - assembly.offered
+    return kind == "function_call" or (kind == "custom_tool_call" and own)
+
+
+class _CallItems:
+    # The calls of a Responses stream, each under a key of its own. Servers give them item ids, call
+    # ids and places, or some of these, and say them in every event or only once. An id decides, and
+    # the place only where no other item was there: some servers give all items the same one.
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        self._keys: dict[tuple[str, Any], int] = {}
+        self._over: set[int] = set()  # said as a whole item
+        self._fed: set[int] = set()  # of which an event with an item id said arguments
+
+    def known(self, item_id: Any, call_id: Any) -> int | None:
+        for kind, id in (("call_id", call_id), ("id", item_id)):
+            if isinstance(id, str) and (kind, id) in self._keys:
+                return self._keys[kind, id]
+        return None
+
+    def of_part(self, event: Any) -> int:
+        """Return the key of the call of which an event says arguments, or a part of them."""
+        place, item_id = get(event, "output_index"), get(event, "item_id")
+        key = self.known(item_id, None)
+        if key is None:
+            key = self._at(place, self._over | self._fed if item_id else self._over)
+        if item_id:
+            self._fed.add(key)
+        return self._note(key, place, item_id, None)
+
+    def of_item(self, item: Any, place: Any, *, over: bool) -> int:
+        """Return the key of an item that is announced, or (over) said as a whole."""
+        item_id, call_id = get(item, "id"), get(item, "call_id")
+        key = self.known(item_id, call_id)
+        if key is None:
+            # One that is announced is new. One that is whole may have been announced without ids.
+            key = self._at(place, self._over if over else set(self.names))
+        if over:
+            self._over.add(key)
+        return self._note(key, place, item_id, call_id)
+
+    def _at(self, place: Any, others: set[int]) -> int:
+        # The call at a place, or the last one where the event tells no place; else a new one.
+        key = self._keys.get(("place", place), -1) if place is not None else len(self.names) - 1
+        return len(self.names) if key < 0 or key in others else key
+
+    def _note(self, key: int, place: Any, item_id: Any, call_id: Any) -> int:
+        self.names.setdefault(key, "")
+        for kind, id in (("call_id", call_id), ("id", item_id), ("place", place)):
+            if isinstance(id, (str, int)) and id != "":
+                self._keys[kind, id] = key
+        return key
+
+
+def _state_item(item: Any, assembly: Assembly, key: int) -> None:
+    name, arguments = get(item, "name"), get(item, "arguments")
+    if isinstance(name, str) and name:
+        assembly.items.names[key] = name
+    assembly.state(
+        ("item", key),
+        id=get(item, "call_id") or get(item, "id"),
+        name=name,
+        arguments=get(item, "input") if arguments is None else arguments,
+    )
+
+
+def _state_items(output: Any, assembly: Assembly) -> None:
+    # The calls of a finished response. Some servers give them other ids than in the stream: then
+    # the first one of that name that no id claims is meant.
+    found = [item for item in items(output) if _is_call(item, assembly)]
+    known = assembly.items
+    keys = [known.known(get(item, "id"), get(item, "call_id")) for item in found]
+    left = [key for key in known.names if key not in keys]
+    for item, key in zip(found, keys, strict=True):
+        if key is None:
+            names = ("", get(item, "name"))
+            key = next((key for key in left if known.names[key] in names), None)
+            if key is None:
+                key = known.of_item(item, ("new", len(known.names)), over=True)
+            else:
+                left.remove(key)
+        _state_item(item, assembly, key)
+
+
 _DELTAS = {
     "output_text.delta": Assembly.say,
     "refusal.delta": Assembly.refuse,
     "reasoning_text.delta": Assembly.think,
     "reasoning_summary_text.delta": Assembly.think,
 }
+_CALL_DELTAS = ("function_call_arguments.delta", "custom_tool_call_input.delta")
+_CALL_WHOLES = ("function_call_arguments.done", "custom_tool_call_input.done")
 _STATES = frozenset(("created", "in_progress", "completed", "incomplete", "failed"))
 
 
@@ -503,43 +599,47 @@ def take_responses_event(event: Any, assembly: Assembly) -> bool:
 
 
 def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
-    # Events that only repeat what came in deltas (`….done`), or announce a part, do not count.
+    # Of a call everything counts that says a part of it or the whole: servers leave out any of
+    # these events. Other `….done` events only repeat what came in deltas.
     assembly.choices = max(assembly.choices, 1)
+    place, item = get(event, "output_index"), get(event, "item")
     if kind in _DELTAS:
         _DELTAS[kind](assembly, get(event, "delta"))
         assembly.tokens.take_logprobs(get(event, "logprobs"))
-    elif kind in ("function_call_arguments.delta", "custom_tool_call_input.delta"):
-        assembly.call(get(event, "output_index"), arguments=get(event, "delta"))
-    elif kind in ("function_call_arguments.done", "custom_tool_call_input.done"):
-        # Some servers send no deltas of arguments: they stand in what else repeats them.
-        said = get(event, "arguments") or get(event, "input")
-        assembly.fill(get(event, "output_index"), said)
-    elif kind == "output_item.done" and get(get(event, "item"), "type") in _CALL_ITEMS:
-        assembly.fill_item(get(event, "output_index"), get(event, "item"))
-    elif kind == "output_item.added":
-        # Other items begin empty, and come whole in their deltas.
-        item = get(event, "item")
-        if get(item, "type") in _CALL_ITEMS:
-            _take_item(item, assembly, get(event, "output_index"))
+    elif kind in _CALL_DELTAS or kind in _CALL_WHOLES:
+        if assembly.passes(place) and assembly.items.known(get(event, "item_id"), None) is None:
+            return
+        key = assembly.items.of_part(event)
+        if kind in _CALL_DELTAS:
+            assembly.call(("item", key), arguments=get(event, "delta"))
         else:
-            _look(item, assembly, get(event, "output_index"))
-    elif kind in ("output_item.done", "content_part.added", "content_part.done"):
-        _look(get(event, "item") or get(event, "part"), assembly)
+            _state_item(event, assembly, key)
+    elif kind in ("output_item.added", "output_item.done"):
+        over = kind == "output_item.done"
+        if _is_call(item, assembly):
+            _state_item(item, assembly, assembly.items.of_item(item, place, over=over))
+        elif over and get(item, "type") == "message" and assembly.says_nothing:
+            _take_item(item, assembly, place)
+        else:
+            # Others begin empty, and come whole in their deltas.
+            _look(item, assembly, None if over else place)
+    elif kind in ("content_part.added", "content_part.done"):
+        _look(get(event, "part"), assembly)
     elif kind in _STATES:
         response = get(event, "response")
         if response is None:
             return
         assembly.identify(response)
         assembly.tokens.take_response(response)
-        if kind == "completed" and not assembly.chunks:  # nothing came in deltas
+        if kind == "completed":
+            says, thinks = not assembly.says_nothing, bool(assembly.reasoning)
             for number, item in enumerate(items(get(response, "output"))):
-                _take_item(item, assembly, number)
-        elif kind == "completed":
-            for number, item in enumerate(items(get(response, "output"))):
-                if get(item, "type") in _CALL_ITEMS:
-                    assembly.fill_item(number, item)
-                else:
+                known = {"message": says, "reasoning": thinks}.get(get(item, "type"), False)
+                if known:
                     _look(item, assembly)
+                elif not _is_call(item, assembly):
+                    _take_item(item, assembly, ("item of", number))
+            _state_items(get(response, "output"), assembly)
         _end_response(response, assembly)
     elif kind == "error":
         assembly.fail(event)
@@ -584,9 +684,14 @@ def take_anthropic_event(event: Any, assembly: Assembly) -> bool:
         elif part == "thinking_delta":
             assembly.think(get(delta, "thinking"))
         elif part == "input_json_delta":
+            assembly.inputs.add(index)
             assembly.call(("block", index), arguments=get(delta, "partial_json"))
         elif part not in _QUIET_DELTAS and keys_of(delta):
             assembly.miss(part, delta)
+    elif kind == "content_block_stop":
+        # A call without arguments has one piece of input, which is empty; none at all was lost.
+        if index in assembly.inputs:
+            assembly.state(("block", index), arguments={})
     elif kind == "message_delta":
         assembly.identify(event)
         assembly.finish(get(delta, "stop_reason"))

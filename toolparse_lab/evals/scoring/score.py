@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import unescape
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...arguments.schema.coerce import coerce
@@ -678,8 +679,8 @@ class _UnreadText:
             return False
 
         # In mid-sentence: a word and a space are before it on its line.
-        line = self.result.raw[: span.start].rpartition("\n")[2]
-        if not line.endswith(" ") or not line[-2:-1].isalnum():
+        before = self.result.raw[max(0, span.start - 2) : span.start]
+        if before[-1:] != " " or not before[:1].isalnum():
             return False
         return self.attempt_in(span.of(self.result.raw)) is None
 
@@ -716,13 +717,16 @@ class _UnreadText:
         # example may reach over several of them.
         quoted: list[tuple[int, int]] = []
         examples = example_spans(self.result) if self.content is None else []
-        offset = 0  # of the span in the joined text
+        offset = first = 0  # of the span in the joined text; the example that may reach into it
         for span in self._spans("markup") if examples else ():
             by = offset - span.start
-            for example in examples:
+            while first < len(examples) and examples[first].end <= span.start:
+                first += 1
+            for example in islice(examples, first, None):
                 start, end = max(example.start, span.start), min(example.end, span.end)
-                if start < end:
-                    quoted.append((start + by, end + by))
+                if start >= end:
+                    break
+                quoted.append((start + by, end + by))
             offset += len(span)
         return self.attempt_in(self.with_markup(), quoted)
 

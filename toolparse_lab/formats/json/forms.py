@@ -160,6 +160,10 @@ class NamedOrObject(Codec):
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         return self._writer.write(name, arguments_json, tool)
 
+    @property
+    def list_head(self) -> str:
+        return self._writer.list_head
+
     def join(self, calls: Sequence[str]) -> str:
         return self._writer.join(calls)
 

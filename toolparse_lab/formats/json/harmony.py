@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...core.types import Span
 from ..base import NEED_MORE, Answer, Opening, Protocol, Signs, Tools, make_opening
 from ..results import TextResult
-from ..scan import LiteralBody, Scanner
+from ..scan import LiteralBody, Scanner, begun
 from .forms import NamedJson
 from .header import Frame
 from .scan import JsonBody, JsonEnvelope
@@ -39,6 +39,10 @@ _LONE_HEADS = (
 _LONE = re.compile(
     r"(?P<role>(?!))?(?:[a-z]{1,10}\x20)?(?P<channel>[^<\n]{1,256})(?:<\|channel\|>[^<]{0,256})?"
     r"(?:<\|constrain\|>[^<]{0,64})?<\|message\|>"
+)
+_LONE_SO_FAR = re.compile(
+    r"[^<\n]{1,267}(?:<\|channel\|>[^<]{0,256})?(?:<\|constrain\|>[^<]{0,64})?"
+    rf"(?:{begun(_CHANNEL)}|{begun('<|constrain|>')}|{begun(_MESSAGE)})\Z"
 )
 # A call's header without its special tokens, which a server took out: the words on both sides of
 # `to=functions.` are left, one after the other, and only the tools tell where the name ends.
@@ -106,7 +110,7 @@ class Channels(JsonEnvelope):
             return stripped
         match = _LONE.match(text, 0, _MAX_HEADER)
         if not match:
-            is_open = len(text) < _MAX_HEADER and "\n" not in text
+            is_open = len(text) < _MAX_HEADER and _LONE_SO_FAR.match(text)
             return NEED_MORE if is_open else None
         # Arguments in XML are those of another format with the same headers.
         if "xml" in match[0]:

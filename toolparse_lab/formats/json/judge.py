@@ -98,6 +98,7 @@ def settle(
                 return escaped
             calls = decode(*repaired)
             if _is_plain(repaired[1]) and _fits_plainly(calls, context):
+                _refuse_moved_quote(body, repaired[1])
                 return calls
             first = _proposal(calls, repaired[1], _price(repaired[1]), context)
         except _Ambiguous:
@@ -106,6 +107,7 @@ def settle(
             refusal = reason
 
     if first is not None and first.fits is not False and _is_plain(first.edits):
+        _refuse_moved_quote(body, first.edits)
         return first.calls
     if refusal is None:
         message = "the damage can be put right in more than one way"
@@ -117,8 +119,9 @@ def settle(
         if first is None or (guesses and (first.stray or not context.closed)):
             refusal.readings = refusal.readings or _either(body, refusal, context, decode)
             raise refusal
+        _refuse_moved_quote(body, first.edits, first)
         return first.calls
-    calls = _choose(_proposals(body, context, decode, first), first, refusal)
+    calls = _choose(_proposals(body, context, decode, first), first, refusal, body)
     # Where no closer says that the body ends here, a guess at quotes has to be the nearest reading.
     if guesses and not context.closed and first is not None and calls is first.calls:
         raise refusal
@@ -264,7 +267,7 @@ def _fence_edits(body: str) -> list[Edit]:
 
 
 def _choose(
-    proposals: list[_Proposal], first: _Proposal | None, refusal: Refusal
+    proposals: list[_Proposal], first: _Proposal | None, refusal: Refusal, body: str
 ) -> tuple[Decoded, ...]:
     candidates = [proposal for proposal in proposals if proposal.fits is not False]
     if candidates:
@@ -273,6 +276,7 @@ def _choose(
             if least[0].swallows and _guesses(least[0].edits):
                 refusal.readings = tuple(_shown(candidates))
                 raise refusal
+            _refuse_moved_quote(body, least[0].edits, *candidates)
             return least[0].calls
         message = f"{len(least)} readings are equally near to the text"
         position = min((edit.span.start for p in least for edit in p.edits), default=0)
@@ -283,6 +287,64 @@ def _choose(
 
     refusal.readings = tuple(_shown(candidates or proposals))
     raise refusal
+
+
+# A quote that was moved, dropped or put in beside one that is right may belong to the text or to
+# the JSON. Two things say so: other quotes of the same text have their backslash, or the text has
+# the half of a pair, whose other half may be what was taken for a sign of the JSON. A backslash
+# before such a sign, in a text whose others are doubled, may have changed places with it.
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_MOVES = frozenset(
+    ("rjson.missing-quote", "rjson.extra-sign", "rjson.wrong-sign", "rjson.swapped-signs",
+     "rjson.extra-bracket", "rjson.unquoted-value")
+)  # fmt: skip
+_SIGNS = frozenset("{}[],:")
+_UNESCAPED, _BAD_ESCAPE = "rjson.unescaped-quote", "rjson.bad-escape"
+_QUOTES_IN_TEXT = re.compile(r"(?<![^\W_])['`]|['`](?![^\W_])")
+
+
+def _refuse_moved_quote(body: str, edits: Sequence[Edit], *proposals: _Proposal) -> None:
+    # Raises Refusal if an edit may as well have moved a quote of a text. proposals: to be shown.
+    if not any(e.rule in _MOVES or e.rule in (_UNESCAPED, _BAD_ESCAPE) for e in edits):
+        return
+    places: list[tuple[int, int, Edit]] = []  # of each edit in the edited text
+    parts: list[str] = []
+    end = size = 0
+    for edit in edits:
+        parts += body[end : edit.span.start], edit.text
+        size += edit.span.start - end
+        places.append((size, size + len(edit.text), edit))
+        size += len(edit.text)
+        end = edit.span.end
+    edited = "".join((*parts, body[end:]))
+    strings = [match.span() for match in _STRING.finditer(edited)]
+    for start, stop, edit in places:
+        for a, b in strings:
+            # Behind the text may be other brackets of the JSON.
+            if stop < a or (b < start and edited[b:start].strip("]} \n\t")):
+                continue
+            text = edited[a + 1 : b - 1]
+            if edit.rule == _UNESCAPED:
+                own = sum(a <= at < b and e.rule == _UNESCAPED for at, _, e in places)
+                is_doubtful = text.replace("\\\\", "").count('\\"') > own
+            elif edit.rule == _BAD_ESCAPE:
+                is_doubtful = edited[start + 2] in _SIGNS and text.count("\\\\") > 1
+            else:
+                is_doubtful = edit.rule in _MOVES and _is_half(text)
+            if not is_doubtful:
+                continue
+            message = "a quote may belong to the text or to the JSON around it"
+            refusal = _Ambiguous("decode.ambiguous", message, edit.span.start)
+            refusal.readings = tuple(_shown(proposals))
+            raise refusal
+
+
+def _is_half(text: str) -> bool:
+    # Half of a pair of brackets or quotes.
+    if any(text.count(a) != text.count(b) for a, b in (*_PAIRS, ("(", ")"))):
+        return True
+    return len(_QUOTES_IN_TEXT.findall(text)) % 2 == 1 or text.count('\\"') % 2 == 1
 
 
 def _shown(proposals: Iterable[_Proposal]) -> list[Reading]:

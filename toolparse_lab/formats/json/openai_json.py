@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.repair import read_damaged
 from ...arguments.rjson.strict import read_if_strict
+from ...arguments.schema.plain import takes_arguments
 from ...arguments.schema.strict_form import plain_arguments, strict_arguments
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
@@ -323,8 +324,15 @@ def _read_arguments(
     if message:
         _refuse(decoded, Refusal("decode.ambiguous", message, 0), source.span_of(0, path))
         return
-    # A tool without parameters is often called with nothing at all.
+    # A tool without parameters is often called with nothing at all. For any other one the text of
+    # the arguments was lost on the way: those that mean none send an empty object.
     if arguments is None or (isinstance(arguments, str) and arguments.strip() in ("", "null")):
+        tool = context.tools.get(decoded.name)
+        is_said = key is None or (arguments is not None and arguments.strip() == "null")
+        if not is_said and (tool is None or takes_arguments(tool.schema_json)):
+            refusal = Refusal("decode.truncated-value", "the arguments never came", 0)
+            _refuse(decoded, refusal, source.span_of(0, base) or source.span_of(0, path))
+            return
         decoded.steps = (Step("read", "read.empty-arguments", "", None, arguments, {}),)
         decoded.places = source.places_of(0, base, "", {})
     elif isinstance(arguments, dict):

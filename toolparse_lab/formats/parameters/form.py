@@ -14,7 +14,7 @@ from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.kinds import is_type
 from ...core.values import Value
 from ..rxml.element import unescape, unescape_offsets
-from ..scan import SPACE
+from ..scan import SPACE, begun
 
 _NEVER = re.compile("(?!)")
 LOOK = 256  # white space after an opener that is looked past
@@ -403,6 +403,10 @@ class TagForm(Form):
         opener, closer = (
             re.escape(tag.removeprefix("<")) or "(?!)" for tag in (self.opener, self.closer)
         )
+        # Of literals with brackets inside, all beginnings.
+        inner = "|".join(
+            begun(tag[1:]) for tag in (self.opener, self.closer) if re.search("[<>].", tag[1:])
+        )
         # The common first character is alone in front, so that a search skips ordinary text at
         # once. Every repetition is bounded, so that what is cut off cannot grow without end.
         return re.compile(
@@ -413,7 +417,7 @@ class TagForm(Form):
             rf"|(?P<p>{parameters})(?:{_named('p', _STRING)}"
             rf"|>\s{{0,8}}(?P<pt>{_TEXT_NAME})\s{{0,8}}</(?:{parameters})>(?=\s{{0,64}}[^\s<]))"
             rf"|/[ \t]{{0,8}}(?:(?P<cf>{functions})|(?P<cp>{parameters}))[ \t]{{0,8}}>"
-            rf"|(?P<cut>[^<>]{{0,400}}\Z"
+            rf"|(?P<cut>[^<>]{{0,400}}\Z|(?:{inner or '(?!)'})\Z"
             rf"|(?:{functions}|{parameters})>\s{{0,64}}"
             rf"(?:{_TEXT_NAME}\s{{0,64}}(?:</?[a-z_]{{0,16}})?)?\Z"
             rf"|(?:{parameters})>\s{{0,8}}{_TEXT_NAME}\s{{0,8}}</(?:{parameters})>\s{{0,64}}\Z))",

@@ -29,7 +29,7 @@ from ..base import (
     moved_places,
     with_step,
 )
-from ..scan import LiteralBody, Scanner, ends_inside, skip_space
+from ..scan import LiteralBody, Scanner, begun, ends_inside, skip_space
 from .form import Form, TagForm
 from .scan import ParameterScan
 from .tags import ParameterCall, ParameterTags
@@ -133,7 +133,9 @@ _RECIPIENT = re.compile(
     r"(?:\s{0,4}<\|channel\|>[^<]{0,64}+)?(?:<\|constrain\|>[ ]?xml[ ]?)<\|message\|>"
 )
 _RECIPIENT_SO_FAR = re.compile(
-    r"(?:<\|start\|>assistant)?[ ]?to=[^<>\s]{0,140}+\s{0,4}(?:<[^\r\n]{0,160})?\Z"
+    r"(?:<\|start\|>assistant)?[ ]?to=[^<>\s]{0,140}+\s{0,4}(?:<\|channel\|>[^<]{0,64}+)?"
+    r"(?:<\|constrain\|>[ ]?(?:x(?:ml?)?)?[ ]?)?"
+    rf"(?:{'|'.join(map(begun, ('<|channel|>', '<|constrain|>', '<|message|>')))})\Z"
 )
 _CALL = "<|call|>"
 _NEXT_CALL = re.compile(
@@ -536,6 +538,10 @@ class RewordedTags(Codec):
             pairs = (self.word(key, value) for key, value in arguments.items())
             arguments_json = write_canonical(dict(pairs))
         return self.tags.write(name, arguments_json, tool)
+
+    @property
+    def list_head(self) -> str:
+        return self.tags.list_head
 
     def join(self, calls: Sequence[str]) -> str:
         return self.tags.join(calls)

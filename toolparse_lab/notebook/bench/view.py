@@ -14,9 +14,11 @@ from pprint import pformat
 from typing import Any
 
 from ...core.errors import BadOptions
+from ...core.rules import RULES
 from ...core.toolspec import ToolSpec, tool_specs
-from ...core.types import CallEnd, ParseOptions, ParseResult, Recovered, Retract, Withdrawn
+from ...core.types import CallEnd, ParseOptions, ParseResult, Recovered, Retract, Step, Withdrawn
 from ...core.types.result import explain_call
+from ...core.values import leaves, read_plain
 from ...core.values.printable import counted
 from ...entry.foreign.protocol import AnyProtocol, any_protocol
 from ...entry.parse import Reader
@@ -305,7 +307,8 @@ def next_steps(setup: Setup, result: ParseResult) -> list[dict[str, Any]]:
     """Return what may read an answer better, the best first: `words`, and the `values` to set.
 
     A protocol under which more calls may be executed, and the strictest other policy under which
-    all of them may.
+    all of them may. A value that the model did not write is never offered, and of what guesses or
+    drops something the words say what.
     """
     executable = sum(call.valid for call in result.calls)
     if (result.calls and executable == len(result.calls)) or len(setup.raw) > _MOST_TRIED:
@@ -315,23 +318,62 @@ def next_steps(setup: Setup, result: ParseResult) -> list[dict[str, Any]]:
         if reading.name not in (setup.protocol.id, "auto") and len(reading.executable) > executable:
             runs = counted(len(reading.executable), "call")
             words = f"read it as {reading.name}: {runs} may be executed"
+            words += _lost(
+                rule
+                for call in (reading.result.calls if reading.result else ())
+                for rule in (*(e.rule for e in call.edits), *(s.rule for s in call.steps))
+            )
             steps.append({"words": words, "values": {"protocol": reading.name}})
             break  # the best stands first
     for policy in POLICIES:
         other = setup.changed({"coerce": policy})
         calls = other.parse().calls if policy != setup.options.coerce else ()
         if calls and all(call.valid for call in calls):
+            made = [step for call in calls for step in call.steps]
+            if not all(_is_written(step) for step in made):
+                continue
             changes = [
-                _text(f"{step.path} {step.before_json} → {step.after_json}", 80)
-                for call in calls
-                for step in call.steps
+                _text(f"{step.path} {step.before_json} → {step.after_json}", 80) for step in made
             ]
             words = f"accept it under the policy {policy}"
             if changes:
                 words += f": {', '.join(changes[:3])}{' …' if len(changes) > 3 else ''}"
+            words += _lost(step.rule if step.rule != _FORCED else _rest(step) for step in made)
             steps.append({"words": words, "values": {"coerce": policy}})
             break
     return steps
+
+
+_FORCED = "coerce.lossy"
+
+
+def _is_written(step: Step) -> bool:
+    # Whether the model wrote the value that the policy `lossy` puts in: each leaf of it.
+    if step.rule != _FORCED:
+        return True
+    before = step.before_json.casefold()
+    values = [value for _, value in leaves(read_plain(step.after_json))]
+    written = (_json(v).strip('"').casefold() for v in values if v not in ({}, []))
+    return (
+        bool(values)
+        and values != [{}]
+        and all(re.search(rf"(?<!\w){re.escape(text)}(?!\w)", before) for text in written)
+    )
+
+
+def _rest(step: Step) -> str:
+    # What of the value the policy `lossy` leaves out.
+    after = step.after_json.strip('"')
+    return f"{step.before_json.replace(after, ' … ', 1)} is left out"
+
+
+def _lost(rules: Iterable[str]) -> str:
+    # What rules guess or drop, in words; '' for rules that do neither.
+    whys = (
+        RULES[r].why if r in RULES else r for r in rules if r not in RULES or not is_lossless(r)
+    )
+    words = "; ".join(dict.fromkeys(filter(None, whys)))
+    return f" (lossy: {_text(words, 200)})" if words else ""
 
 
 def choices() -> dict[str, list[str]]:

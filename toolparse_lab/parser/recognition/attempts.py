@@ -31,7 +31,7 @@ from ...formats.base import Signs
 from ...formats.registry import protocols
 from ...formats.scan import longest_of
 from .call_sites import call_sites
-from .shown import example_end, is_shown, masked, shown_ranges
+from .shown import ExampleEnds, is_shown, masked, shown_ranges
 
 # What is shaped like a delimiter and speaks of a call, in tags, brackets or special tokens. Closers
 # and results speak of calls, too, so that a word of them excludes it.
@@ -312,11 +312,13 @@ def example_spans(result: ParseResult) -> list[Span]:
 def iter_examples(problems: Iterable[Problem], raw: str, closers: Sequence[str]) -> Iterator[Span]:
     """Yield the span of each example that the parser noted. closers: of the format's calls."""
     end = 0
+    ends: ExampleEnds | None = None
     for problem in problems:
         if problem.code == "call.quoted-example" and problem.span is not None:
             start = problem.span.start
             if start >= end:
-                end = max(problem.span.end, example_end(raw, start, closers))
+                ends = ends or ExampleEnds(raw, closers)
+                end = max(problem.span.end, ends.after(start))
                 yield Span(start, end)
 
 

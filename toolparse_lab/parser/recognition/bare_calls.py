@@ -20,7 +20,6 @@ from ..resolve import Resolver
 from .held import Candidate, Held
 
 _ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*(?:[{{"']|null\b)""")
-_BLANK_LINE = re.compile(r"\n[ \t\r]{0,40}+\n")
 _CODEC = JsonCall("", "")  # calls as objects, without delimiters
 _NAMED_CODEC = JsonList("[", "]", name_is_key=True)  # objects of which each key is a tool's name
 _NAMED_HEAD = re.compile(
@@ -72,12 +71,15 @@ class JsonValue(Candidate):
 class BareCalls(JsonValue):
     """Recognises a JSON value, or several in a row as one, with no other text on its lines."""
 
-    def judge(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
+    def judge(
+        self, text: str, final: bool, at: int, first: bool, again: bool = False
+    ) -> Held | NeedMore | None:
         """Judge a JSON value, or several in a row as one, with no other text on its lines. It may
         end at an opener or a stray closer. The arguments are those of `alone`.
 
-        first: its opener may be in the prompt. Elsewhere a stray closer says that something is
-        wrong, and there is no call. What is no call is text up to `Held.end`.
+        first: its opener may be in the prompt. again: it is a list right behind a call. Elsewhere a
+        stray closer says that something is wrong, and there is no call. What is no call is text up
+        to `Held.end`.
         """
         if self._at != at:
             head = self._head(text, 0, final)
@@ -91,8 +93,8 @@ class BareCalls(JsonValue):
         while end is not None and (begin := next_call(text, end, final)) is not None:
             if begin < 0:
                 return NEED_MORE
-            # After a blank line a list is a set of calls of its own.
-            if text[begin] == "[" and _BLANK_LINE.search(text, end, begin):
+            # A list on a line of its own is another set of calls.
+            if text[begin] == "[" and text[end:begin].isspace() and "\n" in text[end:begin]:
                 break
             space = self._space  # what `_begin` forgets, and was passed all the same
             self._begin(at, begin)
@@ -105,7 +107,7 @@ class BareCalls(JsonValue):
         end = behind_stray_brackets(text, end, final)
         if end < 0:
             return NEED_MORE
-        close = self._line_end(text, end, final, first)
+        close = self._line_end(text, end, final, first or again)
         if isinstance(close, NeedMore):
             return NEED_MORE
         if close is None:

@@ -22,12 +22,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from ...core.errors import NoSuchItem
 from ...core.types import ParseOptions, ParseResult, Problem, Source, Span, ToolCall
 from ...core.values import leaves, read_strict, write_canonical
-from .folding import fold, folded
+from .folding import fold, holds
+from .quotation import asks_for_example
 from .request import RequestText, request_texts
 
 _PASSES = 1024
@@ -55,6 +57,12 @@ class Echoes:
         self._judged: dict[str, Source | None] = {}
         self._named: dict[str, bool] = {}
         self._left = _PASSES * sum(len(t.text) for t in texts) + 1
+
+    @cached_property
+    def asks_for_example(self) -> bool:
+        """Whether the last words of the user ask for an example of a call."""
+        said = [text.text for text in self._texts if text.role == "user"]
+        return bool(said) and asks_for_example(said[-1])
 
     def judge(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
         return tuple(self._judge(call, len(calls) == 1) for call in calls)
@@ -102,7 +110,7 @@ class Echoes:
         if name not in self._named:
             self._left -= sum(len(text.text) for text in self._texts if text.foreign)
             self._named[name] = self._left < 0 or any(
-                name in folded(text.text).text for text in self._texts if text.foreign
+                holds(text.text, name) for text in self._texts if text.foreign
             )
         return self._named[name]
 

@@ -33,6 +33,7 @@ from ...core.types import Problem, Span
 from ...formats.base import NEED_MORE, NeedMore, Opening
 from ...formats.scan import Close
 from ..state import Feed, Log, Setting
+from .pages import PAGE_FENCE, begins_with_element, evidence_of_page
 from .quotation import (
     EVIDENCE,
     evidence_after,
@@ -69,6 +70,7 @@ _BLOCK_MARK = re.compile(
     r"[ \t]*\w{0,20}[ \t\r]*\Z"
 )
 _LONGEST_MARK = 48
+_PAGE = 4096  # characters before an element in which others may be open
 _DIFF_HEADER = re.compile(
     r"^[ \t]{0,4}(?:@@ |diff --git |--- \S|\+\+\+ \S|index [0-9a-f]{6})", re.MULTILINE
 )
@@ -192,7 +194,8 @@ class Quoting:
         """Return the opener unless it is an example, which is noted. NEED_MORE where the text after
         it decides.
         """
-        lone = self.fence and self._lone == _INSIDE
+        page = self.page(tail, at, opening)
+        lone = self.fence and self._lone == _INSIDE and page != "page"
         if opening.kind == "reasoning" or lone:
             # A fence may be all that the model says.
             return replace(opening, speculative=True) if opening.kind == "call" else opening
@@ -214,6 +217,7 @@ class Quoting:
                 )
             names += self._signs_of_block(sign)
         names += self._frames(tail, at)
+        names += filter(None, (page, self._request()))
         names += evidence_of_lead(
             self._lead(at, "indented" in names or "indented-token" in names),
             len(names) == 1 and names[0] == "delimiters",
@@ -251,6 +255,7 @@ class Quoting:
             return not self._allows
         names = ["fence" if tail[at] == "`" else "line", *self._signs_of_block(sign)]
         names += self._frames(tail, at)
+        names += filter(None, (self._request(),))
         if self._goes_on_after(at):
             names.append("lazy")
         lead = self._lead(at, sign != "")
@@ -294,6 +299,8 @@ class Quoting:
             other = "-" if sign and sign[1] == "+" else "+"
             if after.lstrip("\n").startswith(other):
                 names.append("diff")
+        if "beside-element" in names and begins_with_element(after):
+            names.append("page")
         names += evidence_after(after)
         return score(names) > 0
 
@@ -342,6 +349,20 @@ class Quoting:
             is_diff = _DIFF_HEADER.search(before) or lines.startswith(opposite)
             names.append("diff" if is_diff else "diff-line")
         return names
+
+    def page(self, tail: str, at: int, opening: Opening) -> str:
+        """Return the evidence that the opener at tail[at] is an element of a page, '' for none."""
+        if not opening.name or not tail.startswith(f"<{opening.name}", at):
+            return ""
+        here = self._feed.base + at
+        if self.fence and PAGE_FENCE.match(self._feed.text_of(Span(self._fence_at, self._inside))):
+            return "page"
+        start = max(self._log.text_start, here - _PAGE)
+        return evidence_of_page(self._feed.text_of(Span(start, here)))
+
+    def _request(self) -> str:
+        echoes = self._log.echoes
+        return "request" if echoes is not None and echoes.asks_for_example else ""
 
     def _line_before(self, at: int) -> str:
         # What is before tail[at] on its line.

@@ -38,6 +38,7 @@ _FOLDED_TOKEN = re.compile(
     r"|(?P<entity>&(?:amp;)*(?:lt|gt|quot|apos|nbsp|amp|\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6});)"
     rf"|(?P<kept>[^\\&%{_DROPPED}]+|[&%])"
 )
+_PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2})+")
 _DROPPED_CHARACTER = re.compile(rf"[\\{_DROPPED}]")
 _TRIES = 64  # places looked at for one text that stands as a part of longer words
 _MOST_TEXTS = 32
@@ -94,10 +95,60 @@ def fold(text: str) -> str:
     return "".join(filter(None, map(_kept, _FOLDED_TOKEN.finditer(text))))
 
 
+class Unquoted:
+    """A text with its percent signs read, with the way back to its own offsets.
+
+    outer: what the text was made from in the same way.
+    """
+
+    def __init__(self, source: str, outer: Unquoted | None = None) -> None:
+        self._outer = outer
+        self._starts: list[int] = []  # of each run, in the text, and in its source
+        self._sources: list[int] = []
+        parts: list[str] = []
+        size = end = 0
+        for match in _PERCENT.finditer(source):
+            plain = source[end : match.start()]
+            read = bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "replace")
+            self._starts += size, size + len(plain)
+            self._sources += end, match.start()
+            parts += plain, read
+            size += len(plain) + len(read)
+            end = match.end()
+        self._starts.append(size)
+        self._sources.append(end)
+        self.text = "".join((*parts, source[end:]))
+        self.folded = Folded(self.text)
+
+    def find(self, needle: str) -> Span | None:
+        place = self.folded.find(needle)
+        return place and Span(self._offset(place.start), self._offset(place.end))
+
+    def _offset(self, at: int) -> int:
+        # Inside a run of escapes that of its beginning.
+        run = bisect_right(self._starts, at) - 1
+        offset = self._sources[run] + (0 if run % 2 else at - self._starts[run])
+        return offset if self._outer is None else self._outer._offset(offset)
+
+
 @lru_cache(maxsize=_MOST_TEXTS)
-def folded(source: str) -> Folded:
-    # The last few are kept: conversations repeat the texts of their requests.
-    return Folded(source)
+def forms_of(source: str) -> tuple[Folded | Unquoted, ...]:
+    """Return a text folded, and folded with its percent signs read once and twice, if it has any.
+
+    The last few are kept: conversations repeat the texts of their requests.
+    """
+    forms: list[Folded | Unquoted] = [Folded(source)]
+    if _PERCENT.search(source):
+        forms.append(once := Unquoted(source))
+        if _PERCENT.search(once.text):
+            forms.append(Unquoted(once.text, once))
+    return tuple(forms)
+
+
+def holds(source: str, name: str) -> bool:
+    """Return True if a name that folds to itself is in a text, in any of its forms."""
+    forms = forms_of(source)
+    return any(name in (f.folded if isinstance(f, Unquoted) else f).text for f in forms)
 
 
 def _kept(match: re.Match[str]) -> str:

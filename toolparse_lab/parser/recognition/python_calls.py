@@ -52,11 +52,18 @@ class PythonCalls(Candidate):
         self._fenced = False
 
     def judge(
-        self, text: str, final: bool, at: int, first: bool, *, in_list: bool = False
+        self,
+        text: str,
+        final: bool,
+        at: int,
+        first: bool,
+        *,
+        in_list: bool = False,
+        again: bool = False,
     ) -> Held | NeedMore | None:
-        """Judge calls that go on to the end of their line.
+        """Judge calls that go on to the end of their line, or (first, again) up to a closer.
 
-        in_list: only a list of calls counts, because a sentence is before it.
+        in_list: only a list of calls counts, because a sentence is before it. again: a call is.
         """
         if self._cut > MOST_CUT:
             return None
@@ -81,14 +88,14 @@ class PythonCalls(Candidate):
                 break
             self._begin(at, between.end())
 
-        close = self._line_close(text, end, final, first)
+        close = self._line_close(text, end, final, first or again)
         if close is None and first:
             close = self._before_words(text, end, final)
         if isinstance(close, NeedMore):
             return NEED_MORE
         if close is None:
             return Held(end)
-        closers = (c for c in self._closers if first and text.startswith(c, close))
+        closers = (c for c in self._closers if text.startswith(c, close))
         return self._call_or_text(text, 0, close, close + len(next(closers, "")), at, False)
 
     def judge_fence(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:

@@ -45,6 +45,7 @@ _TABLE = (
     Evidence("diff-line", 0.5, "its line begins with the sign of a diff"),
     Evidence("transcript", 5.0, "it is a line of a transcript"),
     Evidence("page", 4.0, "it is an element of a page"),
+    Evidence("beside-element", 0.5, "an element of a page is before it"),
     Evidence("step", 0.5, "a numbered step leads to it"),
     Evidence("among", 1.5, "another call before it is only shown"),
     Evidence("lazy", 5.0, "it goes on with a quotation"),
@@ -256,6 +257,7 @@ _ANY_COLON = re.compile(r"[:\uff1a\u2014\u2013-][\s*_\"')\]`]*\Z")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s+[^\n]{1,60}|\*\*[^*\n]{1,60}\*\*:?)\s*\Z")
 _STEP = re.compile(r"[ \t]*(?:\*\*)?(?:step\s+)?\d{1,2}[.):][ \t]", re.IGNORECASE)
 _LONGEST_SENTENCE = 300
+_LONGEST_REQUEST = 2000
 
 
 def last_sentence(line: str) -> str:
@@ -342,6 +344,23 @@ def evidence_after(after: str) -> tuple[str, ...]:
     if _AFTER_EXPLAINS.match(first) or _REFUSAL.search(first) or _ADVICE.search(first):
         return ("words-after", "explained")
     return ("words-after", "intent-after") if _INTENT.search(first) else ("words-after",)
+
+
+_ASKED = re.compile(
+    rf"(?<!\w)(?<!for )(?:{_SAMPLE})(?: +(?:\w+['’])?\w+){{0,5}}? +(?:\w+['’])?{_CALL}(?!\w)"
+    rf"|(?<!\w){_CALL} (?:{_SAMPLE})(?!\w)|(?<!\w)(?:beispielaufruf|voorbeeldaanroep)"
+    rf"|(?:{_SAMPLE_SIGNS}).{{0,12}}(?:呼び出|调用|호출|ツール|工具|도구)",
+    re.IGNORECASE,
+)
+
+
+def asks_for_example(text: str) -> bool:
+    """Return True if a request asks for an example of a call.
+
+    >>> asks_for_example("Show me an example of such a call."), asks_for_example("Call me at ten.")
+    (True, False)
+    """
+    return _ASKED.search(text[-_LONGEST_REQUEST:]) is not None
 
 
 def has_placeholder(text: str) -> bool:

@@ -48,13 +48,18 @@ class Recovery:
         self.python = PythonCalls(resolver, heads)
         self._python_starts = python_starts
 
-    def judge(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
-        """Judge a line that may be a JSON value, a tool's name alone, or Python's calls."""
+    def judge(
+        self, text: str, final: bool, at: int, first: bool, again: bool = False
+    ) -> Held | NeedMore | None:
+        """Judge a line that may be a JSON value, a tool's name alone, or Python's calls.
+
+        again: a call is right before it, so that the format's closer may follow a list.
+        """
         char = text[0]
         if first and char in _MARKS_AROUND:
             return self._in_marks(text, final, at)
         if char in ("{", "["):
-            outcome = self._bare.judge(text, final, at, first)
+            outcome = self._bare.judge(text, final, at, first, again and char == "[")
             # Where the format is bare JSON, words after a value leave it to the format itself.
             if char in self._heads and isinstance(outcome, Held) and not outcome.alone:
                 return None
@@ -67,7 +72,7 @@ class Recovery:
                 return outcome
         if char not in self._python_starts:
             return None
-        return self.python.judge(text, final, at, first)
+        return self.python.judge(text, final, at, first, again=again and char == "[")
 
     def judge_fence(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
         """Judge a code fence that may contain nothing but a known tool's calls."""

@@ -4,7 +4,8 @@
 # ------------
 # Calls with nothing but white space, marks or numbers between them are one group: a call that is
 # there twice is meant twice. Words or reasoning begin another group, and so does a blank line
-# behind several calls that none parts. In it a call that an earlier group has is the same call once
+# behind several calls that none parts, or another list in a format that has one for all calls. In
+# it a call that an earlier group has is the same call once
 # more, and a draft; what is new in it counts.
 #
 # Invariant: a decision looks back only, so that a stream, which has handed out the earlier calls,
@@ -24,7 +25,7 @@ from ...core.types import Segment, Span, ToolCall
 from ..resolve import as_draft
 
 REPEATED = "call.repeated-set"
-_REPEATED_MESSAGE = "the same call is executed already: the answer says it again"
+REPEATED_MESSAGE = "the same call is executed already: the answer says it again"
 _FENCE_LINE = re.compile(r"^[ \t]*`{3,}[^`\n]*$", re.MULTILINE)
 _BLANK_LINE = re.compile(r"\n[ \t\r]*+\n")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -54,12 +55,13 @@ class Repeats:
         count: int,
         texts: Sequence[Segment],
         calls: tuple[ToolCall, ...],
+        again: bool,
     ) -> tuple[ToolCall, ...]:
         # earlier: calls that may be executed so far. count: of all calls. texts: what was said
-        # after the last. Repeated calls come back as drafts.
+        # after the last. again: they begin another list. Repeated calls come back as drafts.
         is_blank = any(_BLANK_LINE.search(self._text_of(s.span)) for s in texts)
         size = self._size if self.active else count
-        if any(map(self._parts, texts)) or (is_blank and size > 1 and not self._has_blank):
+        if again or any(map(self._parts, texts)) or (is_blank and size > 1 and not self._has_blank):
             if not self.active:
                 self.active = True
                 self._total = Counter(_key(call) for call in earlier if call.ok and call.valid)
@@ -78,7 +80,7 @@ class Repeats:
         key = _key(call)
         self._group[key] += 1
         if self._group[key] <= self._before[key]:
-            return as_draft(call, REPEATED, _REPEATED_MESSAGE)
+            return as_draft(call, REPEATED, REPEATED_MESSAGE)
         self._total[key] += 1
         return call
 
@@ -87,6 +89,40 @@ class Repeats:
             return True
         text = self._text_of(segment.span)
         return _LETTER.search(_FENCE_LINE.sub("", text) if "```" in text else text) is not None
+
+
+def second_half(calls: Sequence[ToolCall], words: bool) -> range:
+    """Return the places of the calls that say all calls before them once more, in their order.
+
+    Only the end tells. words: there is text beside the calls.
+    """
+    half = len(calls) // 2
+    if words or half < 2 or len(calls) % 2 or not all(call.valid for call in calls):
+        return range(0)
+    parted = calls[half].segment_index != calls[half - 1].segment_index
+    if not parted or any(a.wire_id != b.wire_id for a, b in zip(calls, calls[half:], strict=False)):
+        return range(0)
+    keys = list(map(_key, calls))
+    is_again = keys[:half] == keys[half:] and len(set(keys)) > 1
+    return range(half, len(calls)) if is_again else range(0)
+
+
+def halved(calls: tuple[ToolCall, ...], text: str) -> tuple[ToolCall, ...]:
+    """Return the calls of one body, those of its second half as drafts if it is the first again: a
+    list behind the same list, or several objects on a line behind the same line.
+    """
+    text = text.strip()
+    size, half = len(text), len(calls) // 2
+    at = text.rfind(text[-1:], 0, size // 2 + 1) + 1  # where the first half ends
+    if len(calls) % 2 or not at or text[:at] != text[size - at :]:
+        return calls
+    gap = text[at : size - at]
+    if gap.strip(" \t\r\n,;") or not (text[0] == "[" or (half > 1 and "\n" in gap)):
+        return calls
+    return (
+        *calls[:half],
+        *(as_draft(c, REPEATED, REPEATED_MESSAGE) if c.ok else c for c in calls[half:]),
+    )
 
 
 def _key(call: ToolCall) -> _Key:

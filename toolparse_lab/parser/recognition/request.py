@@ -10,7 +10,7 @@ from typing import Any
 from ...core.errors import UnreadableInput
 from ...core.types import Source
 from ...core.values import write_canonical
-from .folding import folded
+from .folding import forms_of
 
 _OURS = frozenset(("system", "developer", "assistant", "model", "ai"))
 """roles whose text the application or the model itself wrote"""
@@ -34,8 +34,11 @@ class RequestText:
         return self.role not in _OURS
 
     def find(self, needle: str) -> Source | None:
-        span = folded(self.text).find(needle)
-        return None if span is None else Source(self.role, self.message, span)
+        for form in forms_of(self.text):
+            span = form.find(needle)
+            if span is not None:
+                return Source(self.role, self.message, span)
+        return None
 
 
 def request_texts(request: Any) -> tuple[RequestText, ...]:

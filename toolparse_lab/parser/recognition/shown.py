@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import TypeAlias
 
 from .quotation import evidence_of_lead, score
@@ -85,21 +86,34 @@ def is_shown(text: str, offset: int) -> bool:
     return bool(sign_of(before, text[line : min(offset, line + LINE_HEAD)]))
 
 
-def example_end(text: str, start: int, closers: Sequence[str] = ()) -> int:
-    """Return where an example ends whose opener is at an offset: with the place that shows it, if
-    there is one, else with the nearest of the format's own closers, or with the paragraph.
+class ExampleEnds:
+    """Where the examples of one text end, asked in the order in which they begin.
 
-    >>> example_end("See <c>{}</c>, but f(x=1)", 4, ["</c>"])
+    An example ends with the place that shows it, if there is one, else with the nearest of the
+    format's own closers, or with the paragraph.
+
+    >>> ExampleEnds("See <c>{}</c>, but f(x=1)", ["</c>"]).after(4)
     13
     """
-    for begin, end in shown_ranges(text):
-        if begin <= start < end:
-            return end
-    ends = [at + len(c) for c in closers if (at := text.find(c, start)) >= 0]
-    if ends:
-        return min(ends)
-    blank = text.find("\n\n", start)
-    return len(text) if blank < 0 else blank
+
+    def __init__(self, text: str, closers: Iterable[str] = ()) -> None:
+        self._text = text
+        self._shown = shown_ranges(text)
+        self._next = dict.fromkeys((*closers, "\n\n"), -1)  # where each literal is next
+
+    def after(self, start: int) -> int:
+        """Return where the example ends whose opener is at an offset."""
+        i = bisect_right(self._shown, start, key=itemgetter(0)) - 1
+        if i >= 0 and start < self._shown[i][1]:
+            return self._shown[i][1]
+        size = len(self._text)
+        for literal, at in self._next.items():
+            if at < start:
+                found = self._text.find(literal, start)
+                self._next[literal] = found if found >= 0 else size
+        *ends, (_, paragraph) = self._next.items()
+        end = min((at + len(closer) for closer, at in ends if at < size), default=paragraph)
+        return min(end, size)
 
 
 def _fences(text: str) -> Iterator[tuple[int, int]]:
