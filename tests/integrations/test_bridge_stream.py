@@ -27,6 +27,7 @@ from tests.bridge import (
 )
 from tests.mock_openai import MockOpenAI, unseen
 from tests.waiting import wait_until
+from toolparse_lab.core.errors import CallRetracted
 from toolparse_lab.integrations import litellm_bridge
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
@@ -58,7 +59,9 @@ def test_a_stream_says_what_the_whole_answer_says(mock: MockOpenAI, way: str, si
     ):
         said_as = "escaped say=" + json.dumps(text)
         whole = ask(way, mock, said_as, tools=TOOLS).choices[0]
-        said = joined(streamed(way, mock, f"size={size} {said_as}"))
+        # A call that is cut off ends a stream of arguments: see below.
+        whole_calls = {"stream_arguments": False} if text == OSLO[:-20] else {}
+        said = joined(streamed(way, mock, f"size={size} {said_as}", **whole_calls))
         assert said["content"] == (whole.message.content or "")
         assert [c[1:] for c in said["calls"]] == calls_of(whole.message)
         assert len({c[0] for c in said["calls"]}) == len(said["calls"])
@@ -248,6 +251,69 @@ def test_failures_before_the_first_chunk_are_litellms_own(
     assert len({e.status_code for e in failures}) == 1
 
 
+LONG = "Oslo and all that is north of it. " * 20
+CALL_OF_LONG = OSLO.replace("Oslo", LONG)
+
+
+def pieces_of(chunks: list[Any]) -> list[str]:
+    return [
+        call.function.arguments
+        for chunk in chunks
+        for choice in chunk.choices
+        for call in choice.delta.tool_calls or ()
+    ]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_arguments_are_streamed_while_they_are_written(mock: MockOpenAI, way: str) -> None:
+    said_as = f"size=8 say=Well. {CALL_OF_LONG}{NOW}"
+    chunks = streamed(way, mock, said_as)
+    at_once = streamed(way, mock, said_as, stream_arguments=False)
+    assert joined(chunks)["reasons"] == joined(at_once)["reasons"] == ["tool_calls"]
+    for said in (joined(chunks), joined(at_once)):
+        assert [name for _, name, _ in said["calls"]] == ["get_weather", "now"]
+    assert [c[2] for c in joined(chunks)["calls"]] == [c[2] for c in joined(at_once)["calls"]]
+    assert len(pieces_of(at_once)) == 2
+    pieces = pieces_of(chunks)
+    assert len(pieces) > 10
+    assert max(map(len, pieces)) < len(LONG) / 4
+    # Nothing that came before the last piece is JSON that a client could execute.
+    call = [p for p in pieces if p != "{}"]
+    so_far = "".join(call[:-1])
+    with pytest.raises(ValueError, match=r"."):
+        json.loads(so_far)
+
+
+@pytest.mark.parametrize("way", ["drop-in", "async drop-in"])
+@pytest.mark.parametrize("end", [-30, None], ids=["cut off", "broken"])
+def test_a_call_that_is_retracted_ends_the_stream_with_an_error(
+    mock: MockOpenAI, way: str, end: int | None
+) -> None:
+    text = CALL_OF_LONG[:end] if end else CALL_OF_LONG.replace('"2"', "{]")
+    arguments: dict[str, Any] = {
+        "model": "openai/m", "stream": True, "tools": TOOLS, "api_base": mock.url, "api_key": KEY,
+        "messages": [{"role": "user", "content": unseen(f"size=8 say={text}")}],
+    }  # fmt: skip
+    got: list[Any] = []
+
+    def read() -> None:
+        got.extend(litellm_bridge.completion(**arguments))
+
+    async def work() -> None:
+        async for chunk in await litellm_bridge.acompletion(**arguments):
+            got.append(chunk)  # noqa: PERF401 - what came before the failure is kept
+
+    with pytest.raises(CallRetracted, match="get_weather"):
+        read() if way == "drop-in" else run(work)
+    said = joined(got)
+    assert said["calls"]
+    assert said["reasons"] == []
+    with pytest.raises(ValueError, match=r"."):
+        json.loads(said["calls"][0][2])
+    arguments["stream_arguments"] = False
+    assert joined(list(litellm_bridge.completion(**arguments)))["reasons"] == ["stop"]
+
+
 BREAKS = {
     "held text": "Well. <tool_ca",
     "open call": OSLO[:-30],
@@ -283,7 +349,7 @@ def test_a_stream_that_breaks_loses_no_text(
             "api_base": mock.url,
             "api_key": KEY,
             "max_retries": 0,
-            **({} if each.endswith("alone") else {"tools": TOOLS}),
+            **({} if each.endswith("alone") else {"tools": TOOLS, "stream_arguments": False}),
         }
         if not each.startswith("async"):
             try:

@@ -421,6 +421,12 @@ class IncompleteError(ToolparseError):
     exit_code = 3
 
 
+class CallRetracted(IncompleteError):
+    """Arguments of a call were streamed, and it is no call that may be executed after all."""
+
+    code = "call-retracted"
+
+
 class StoreError(IncompleteError):
     """The store cannot be used: full disk, locked, newer version.
 

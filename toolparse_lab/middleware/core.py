@@ -94,6 +94,7 @@ class ToolCallMiddleware:
     result_format: ResultFormat | None = None
     unknown_tools: UnknownTools = "text"
     neutral_text: bool = True
+    stream_arguments: bool = True
     choice_schema: ChoiceSchema | None = None
     broken_calls: BrokenCalls = "text"
     feedback: Feedback | None = None
@@ -423,6 +424,7 @@ def create_tool_middleware(
     result_format: ResultFormat | None = None,
     unknown_tools: UnknownTools = "text",
     neutral_text: bool | None = None,
+    stream_arguments: bool = True,
     choice_schema: ChoiceSchema | None = None,
     broken_calls: BrokenCalls = "text",
     feedback: Feedback | str | bool | None = None,
@@ -446,6 +448,9 @@ def create_tool_middleware(
             protocol's own form.
         unknown_tools: whether a call of a tool that was not offered stays "text", or is a "call"
             like others, so that a loop can tell the model that there is no such tool.
+        stream_arguments: let the bridge stream the arguments of a call while they are written. A
+            call that turns out broken then ends the stream with CallRetracted. False: calls come
+            whole.
         neutral_text: escape the format's delimiters in user messages and documents (see
             `formats.surface.neutral`). On unless `compat` is "ai-sdk-2".
         choice_schema: form of the schema of a forced choice: "if_then_else" (by default), "any_of"
@@ -502,6 +507,7 @@ def create_tool_middleware(
         result_format=result_format,
         unknown_tools=unknown_tools,
         neutral_text=compat is None if neutral_text is None else neutral_text,
+        stream_arguments=stream_arguments,
         choice_schema=choice_schema,
         broken_calls=broken_calls,
         feedback=Feedback.of(feedback),

@@ -45,6 +45,7 @@ class BridgeArguments(LitellmArguments, total=False):
     policy: Policy | None
     options: ParseOptions | Mapping[str, Any] | None
     neutral_text: bool | None
+    stream_arguments: bool | None
     result_format: ResultFormat | None
     on_error: OnError | None
     tool_system_prompt_template: Template | Callable[[str], str] | None
@@ -69,7 +70,8 @@ _WORDS = (
     "feedback",
 )
 _PARSING = tuple(f.name for f in fields(ParseOptions) if f.name not in ("coerce", "version"))
-_NAMES = (*_WORDS, "neutral_text", *_PARSING, *_SHORT)
+_SWITCHES = ("neutral_text", "stream_arguments", "repair", "recover", "validate")
+_NAMES = (*_WORDS, "neutral_text", "stream_arguments", *_PARSING, *_SHORT)
 
 
 def take_options(arguments: MutableMapping[str, Any]) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def _read_spec(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def _value_of(name: str, text: str) -> Any:
-    if name in ("neutral_text", "repair", "recover", "validate"):
+    if name in _SWITCHES:
         if text.lower() not in (*_ON, *_OFF):
             raise BadOptions(f"option {name!r} is a switch", got=text, expected="on or off")
         return text.lower() in _ON

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.errors import CallRetracted
 from ...core.types.call_pieces import CallPieces
 from ...core.types.server import same_json
 from ...formats.tool_names import offered_name
@@ -27,6 +28,10 @@ from .response import FIELD, AnswerIds, Asked, blame_of, findings_of, with_feedb
 # reasons. A client must see them in that order, and every call under an index of its own, although
 # the provider may number its own calls from 0 too. Invariant: the texts and calls that were passed
 # on, and what the parsers keep back, are all that was received.
+#
+# Arguments go out while they are written: clients give up a stream that is silent for long. The
+# deltas `tool_input` say what is certain of them, never with the end of a value, so that no client
+# can execute a call before it is whole.
 
 # Members of a delta, apart from text and calls, that must not be lost with the text.
 _OTHER = (
@@ -61,6 +66,8 @@ class _Choice:
     calls: int = 0  # the number of calls passed on
     said: bool = False  # there was text
     thoughts: list[str] = field(default_factory=list)
+    shown: dict[str, int] = field(default_factory=dict)  # id of a call that is written -> its index
+    sent: set[str] = field(default_factory=set)  # ids of the calls of the text that are whole
     written: list[dict[str, Any]] = field(default_factory=list)  # functions of calls in the text
     # The provider's own calls, by their number.
     pieces: CallPieces = field(default_factory=CallPieces)
@@ -90,11 +97,26 @@ class ChunkReader:
     A chunk whose text is plain text is passed on as it is. The end of a choice is sent last, when
     nothing can follow: litellm ends the first choice when any of them ends. After a failure,
     `close(cut=True)` gives the text held back.
+
+    streams: the arguments of a call are passed on while they are written, where the middleware does
+    so. Once such a call turns out to be none, `retracted` is the error that ends the stream, and
+    nothing more is passed on: no client may take what came for a call.
     """
 
     def __init__(
-        self, shapes: Any, middleware: ToolCallMiddleware, turn: Turn, ids: AnswerIds | None = None
+        self,
+        shapes: Any,
+        middleware: ToolCallMiddleware,
+        turn: Turn,
+        ids: AnswerIds | None = None,
+        *,
+        streams: bool = True,
     ) -> None:
+        reader = middleware.for_turn(turn)
+        # Broken calls that are handed on are whole, and no error.
+        hands_on = reader.broken_calls == "call"
+        self._streams = streams and reader.stream_arguments and not hands_on
+        self.retracted: CallRetracted | None = None
         self._ids = ids
         self._shapes = shapes
         self._middleware = middleware
@@ -113,6 +135,8 @@ class ChunkReader:
         several.
         """
         choices = chunk.choices
+        if self.retracted is not None:
+            return ()
         if self._closed:
             return (chunk,)
         if not choices:  # the usage, or before the first text what a provider says of the prompt
@@ -134,7 +158,7 @@ class ChunkReader:
 
         `cut`: the stream broke off, so that choices without an end get none.
         """
-        if self._closed:
+        if self._closed or self.retracted is not None:
             return ()
         self._closed = True
         finishes = [c.finish for c in self._choices.values() if c.finish is not None]
@@ -153,10 +177,15 @@ class ChunkReader:
             )
             self.answers[state.index] = answer
             chunks += self._chunks(self._last, state, deltas)
+            if self._is_retracted():
+                return chunks
             chunks += self._last_own_calls(state, answer)
             if finish is not None:
                 endings.append(self._ending(state, finish, answer))
         return chunks + endings
+
+    def _is_retracted(self) -> bool:
+        return self.retracted is not None
 
     def _ending(self, state: _Choice, finish: Any, answer: Answer) -> Any:
         # Without its text and with what its parse found: the provider's own where it will do.
@@ -186,8 +215,9 @@ class ChunkReader:
         state = self._choices.get(choice.index)
         if state is None:
             call_ids = self._ids.of(choice.index) if self._ids else None
-            # A client may complete arguments that were cut off, and execute them: calls come whole.
-            stream = self._middleware.wrap_stream(self._turn, call_ids=call_ids, tool_input=False)
+            stream = self._middleware.wrap_stream(
+                self._turn, call_ids=call_ids, tool_input=self._streams
+            )
             state = self._choices[choice.index] = _Choice(choice.index, stream)
         text = choice.delta.content
         if choice.logprobs is not None or choice.delta.tool_calls:
@@ -279,12 +309,24 @@ class ChunkReader:
 
     def _chunks(self, chunk: Any, state: _Choice, deltas: Sequence[dict[str, Any]]) -> list[Any]:
         chunks = []
+        # A call that is whole at once needs no pieces.
+        at_once = {call["id"] for delta in deltas for call in delta.get("tool_calls", ())}
+        at_once -= state.shown.keys()
         for delta in deltas:
-            if "tool_calls" in delta:
+            if "tool_input" in delta:
+                piece = self._piece(state, delta["tool_input"], at_once)
+                if self.retracted is not None:
+                    break
+                if piece is None:
+                    continue
+                delta = {"tool_calls": [piece]}
+            elif "tool_calls" in delta:
                 calls = [call for call in delta["tool_calls"] if not state.is_own(call)]
+                state.written += [call["function"] for call in calls]
+                state.sent |= {call["id"] for call in calls}
+                calls = [call for call in calls if call["id"] not in state.shown]
                 if not calls:
                     continue
-                state.written += [call["function"] for call in calls]
                 numbers = range(state.calls, state.calls + len(calls))
                 state.calls += len(calls)
                 delta = {
@@ -298,6 +340,30 @@ class ChunkReader:
                 state.role = None
             chunks.append(self._chunk(chunk, state.index, delta))
         return chunks
+
+    def _piece(
+        self, state: _Choice, part: dict[str, Any], at_once: set[str]
+    ) -> dict[str, Any] | None:
+        """Return the piece of a call that shows a part of its input, None where none goes out."""
+        id, kind = part["id"], part["type"]
+        if kind == "tool-input-error":
+            if id in state.shown or id in state.sent:
+                call = f"the call of {part['toolName']} that was streamed"
+                why = f"{call} must not be executed: {part['errorText']}"
+                self.retracted = CallRetracted(why, hint="stream_arguments=False sends whole calls")
+            return None
+        if kind == "tool-input-start":
+            # The provider's own calls may be the same ones: then the end decides.
+            if id in at_once or state.own:
+                return None
+            state.shown[id] = state.calls
+            state.calls += 1
+            function = {"name": part["toolName"], "arguments": ""}
+            return {"index": state.shown[id], "id": id, "type": "function", "function": function}
+        if kind != "tool-input-delta" or id not in state.shown:
+            return None
+        function = {"name": None, "arguments": part["delta"]}
+        return {"index": state.shown[id], "id": None, "type": "function", "function": function}
 
     def _chunk(
         self, like: Any, index: int, delta: dict[str, Any], finish_reason: str | None = None
@@ -394,7 +460,10 @@ def stream_of(asked: Asked, inner: Any) -> Any:
     CustomStreamWrapper. Calls that are corrected come at its end.
     """
     litellm = asked.litellm
-    reader = ChunkReader(litellm.types.utils, asked.middleware, asked.turn, asked.ids)
+    # What a correction may change does not go out before.
+    reader = ChunkReader(
+        litellm.types.utils, asked.middleware, asked.turn, asked.ids, streams=not asked.corrects
+    )
     held = HeldCalls(reader) if asked.corrects else None
     return _stream_classes(litellm)[0](inner, reader, asked, held)
 
@@ -456,6 +525,7 @@ def _stream_classes(litellm: Any) -> tuple[Any, Any]:
         ) -> None:
             self._inner = inner
             self._reader = held or reader
+            self._source = reader
             self._asked = asked
             self._held = held  # calls that wait for the end, to be asked about once more
             self._ready: deque[Any] = deque()
@@ -471,9 +541,9 @@ def _stream_classes(litellm: Any) -> tuple[Any, Any]:
                 except Exception as e:
                     self._fail(e)
                 else:
-                    if len(chunks) == 1:
+                    if len(chunks) == 1 and self._source.retracted is None:
                         return chunks[0]
-                    self._ready.extend(chunks)
+                    self._take(chunks)
             return self._ready_or(StopIteration)
 
         async def __anext__(self) -> Any:
@@ -486,9 +556,9 @@ def _stream_classes(litellm: Any) -> tuple[Any, Any]:
                     except Exception as e:
                         self._fail(e)
                     else:
-                        if len(chunks) == 1:
+                        if len(chunks) == 1 and self._source.retracted is None:
                             return chunks[0]
-                        self._ready.extend(chunks)
+                        self._take(chunks)
             except asyncio.CancelledError:
                 await self.aclose()
                 raise
@@ -511,7 +581,12 @@ def _stream_classes(litellm: Any) -> tuple[Any, Any]:
 
         def _end(self, cut: bool) -> None:
             self._ended = True
-            self._ready.extend(self._reader.close(cut=cut))
+            self._take(self._reader.close(cut=cut))
+
+        def _take(self, chunks: Sequence[Any]) -> None:
+            self._ready.extend(chunks)
+            if self._source.retracted is not None:
+                self._ended, self._failure = True, self._source.retracted
 
         def _ready_or(self, end: type[Exception]) -> Any:
             if self._ready:
