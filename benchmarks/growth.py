@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import toolparse_lab as tp
 from toolparse_lab.core.toolspec import tool_specs
 
-TOOL = {
+TOOL: dict[str, object] = {
     "name": "book",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
 }

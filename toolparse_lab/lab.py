@@ -94,6 +94,9 @@ class Lab:
     def __repr__(self) -> str:
         return f"Lab{repr(self.store).removeprefix('Store')}"
 
+    def __reduce__(self) -> Any:
+        return self.store.__reduce__()
+
     def __enter__(self) -> Lab:
         return self
 

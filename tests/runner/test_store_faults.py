@@ -446,7 +446,7 @@ def test_a_server_that_starts_anew_is_waited_for(
         monkeypatch.setattr(store._engine, "connect", connect_later)
         with pytest.raises(StoreError, match="server is up"):
             store.record(Completion(key="at once"))
-        monkeypatch.setattr(store, "_patience", 20.0)
+        monkeypatch.setattr(store._patience, "seconds", 20.0)
         store.record(Completion(key="later"))
         assert store.done_keys(["at once", "later"]) == {"later"}
 

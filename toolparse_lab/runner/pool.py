@@ -258,6 +258,8 @@ class _Pool:
                 raise self.failure
         except BaseException as e:
             interrupted = isinstance(e, asyncio.CancelledError)
+            if interrupted:
+                self.store.hurry()
             self.summary.stopped = "interrupted" if interrupted else "error"
             await self._end()
             self.reporter.tell("stopped")

@@ -55,7 +55,12 @@ def _digest(body: bytes) -> bytes:
 
 
 class CachedParseTable(Connected):
-    # A part of `Store`.
+    # A part of `Store`. A store that can only be read has one in memory for what is kept.
+    _parses: CachedParseTable | None = None
+
+    @property
+    def _cache(self) -> CachedParseTable:
+        return self if self._parses is None else self._parses
 
     def _has_readings(self, connection: sa.Connection) -> bool:
         return bool(sa.inspect(connection).has_table(readings.name))
@@ -70,7 +75,7 @@ class CachedParseTable(Connected):
         query = query.where(r.run_id == run_id, r.kind == kind)
         if number is not None:
             query = query.where(r.block == number)
-        with self._reading() as connection:
+        with self._cache._reading() as connection:
             if not self._has_readings(connection):
                 return {}
             return {n: Block(*made_of) for n, *made_of in connection.execute(query)}
@@ -79,7 +84,7 @@ class CachedParseTable(Connected):
         """Return one block as it was kept, None if it is gone meanwhile, or damaged."""
         r = readings.c
         query = sa.select(r.body).where(r.run_id == run_id, r.kind == kind, r.block == number)
-        with self._reading() as connection:
+        with self._cache._reading() as connection:
             kept: bytes = connection.execute(query).scalar() or b""
         digest, body = kept[:_DIGEST], kept[_DIGEST:]
         return body if digest == _digest(body) else None
@@ -92,7 +97,7 @@ class CachedParseTable(Connected):
         same = (r.run_id == run_id, r.kind == kind, r.block == number)
         place = {"run_id": run_id, "kind": kind, "block": number}
         values = {**place, **asdict(made_of), "body": _digest(body) + body}
-        with self._writing() as connection:
+        with self._cache._writing() as connection:
             _cache.create_all(connection, checkfirst=True)
             connection.execute(readings.delete().where(*same))
             connection.execute(rows.insert_or_keep(connection, readings), values)
@@ -102,7 +107,7 @@ class CachedParseTable(Connected):
         r = readings.c
         chosen = [] if run_id is None else [r.run_id == run_id]
         size = sa.select(sa.func.sum(sa.func.length(r.body))).where(*chosen)
-        with self._writing() as connection:
+        with self._cache._writing() as connection:
             if not self._has_readings(connection):
                 return 0
             freed = connection.execute(size).scalar() or 0

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import sqlite3
+import sys
 import tempfile
 import threading
 import time
@@ -20,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 import sqlalchemy as sa
 
@@ -36,6 +39,9 @@ from ..exchange.redaction import REDACTED, is_secret_name, redact
 
 Finalizer: TypeAlias = "weakref.finalize[[Any], Any]"
 _PAUSE = 0.2  # seconds between two looks for a server
+_SILENCE = 5.0  # seconds of waiting before a word is said
+_HURRY = 3.0
+_CONNECTING = 5  # seconds for a server that does not even refuse
 _POSTGRES = ("postgres", "postgresql")
 _POSTGRES_HINT = "in a checkout: pip install '.[postgres]'"
 
@@ -94,6 +100,8 @@ def database_engine(url: sa.URL, busy_timeout: float) -> sa.Engine:
     if url.get_backend_name() != "sqlite":
         # A server that was restarted is no reason to stop a run.
         options = {"pool_pre_ping": True}
+        if url.get_backend_name() == "postgresql" and "connect_timeout" not in url.query:
+            options["connect_args"] = {"connect_timeout": _CONNECTING}
     elif url.database in (None, "", ":memory:"):
         # A database in memory lives in its connection: one for all threads.
         options = {"poolclass": sa.StaticPool, "connect_args": {"check_same_thread": False}}
@@ -143,18 +151,70 @@ def _write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
             return
 
 
-def connected(engine: sa.Engine, patience: float) -> sa.Connection:
-    """Return a connection, tried for `patience` seconds where the server does not answer, as when
-    it is started again. Raises sqlalchemy.exc.OperationalError.
+class Patience:
+    """How long everything that uses a store waits together for its server, in seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._since: float | None = None  # when it was first away
+        self._told = False
+
+    def hurry(self) -> None:
+        """Wait no longer than a few seconds: somebody wants to leave."""
+        self.seconds = min(self.seconds, _HURRY)
+
+    def is_over(self, place: str) -> bool:
+        """Note that the server is away. True if that has lasted too long."""
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        away = now - self._since
+        if _SILENCE <= away < self.seconds and not self._told:
+            self._told = True
+            said = f"toolparse: {place} does not answer; waiting {self.seconds:g} s in all"
+            print(said, file=sys.stderr, flush=True)
+        return away >= self.seconds
+
+    def end(self) -> None:
+        """Note that the server is there."""
+        self._since, self._told = None, False
+
+
+def connected(engine: sa.Engine, patience: Patience) -> sa.Connection:
+    """Return a connection, tried again as long as there is patience where the server does not
+    answer, as when it is started again. Raises sqlalchemy.exc.OperationalError.
     """
-    until = time.monotonic() + patience
     while True:
         try:
-            return engine.connect()
+            connection = engine.connect()
         except sa.exc.OperationalError:
-            if time.monotonic() >= until:
+            if patience.is_over(shown_url(engine.url)):
                 raise
+        else:
+            patience.end()
+            return connection
         time.sleep(_PAUSE)
+
+
+def reading_engine(file: Path, folder: str | None) -> sa.Engine:
+    """Return an engine that only reads a SQLite file.
+
+    folder: for a copy of it with the log of its newest answers, which cannot be read where nothing
+    can be written.
+    """
+    place, how = file.absolute(), "mode=ro&immutable=1"
+    if folder is not None:
+        for path in (place, place.with_name(f"{place.name}-wal")):
+            if path.exists():
+                shutil.copyfile(path, Path(folder) / path.name)
+        place, how = Path(folder) / place.name, "mode=rw"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"file:{quote(str(place))}?{how}", uri=True, isolation_level=None,
+            check_same_thread=False,
+        )  # fmt: skip
+
+    return sa.create_engine("sqlite://", creator=connect, poolclass=sa.QueuePool)
 
 
 class Connected(ABC):
@@ -218,6 +278,11 @@ def shut(writer: ThreadPoolExecutor, engine: sa.Engine) -> None:
     writer.shutdown(wait=False)
 
 
+_DAMAGED = "the file is damaged: export what can be read, and choose another name"
+_SERVER = (
+    "check that the server is up and the address is right; the same run then goes on where "
+    "it stopped"
+)
 # A word of a driver's message -> the way out. The first match counts, so the sure words come first.
 _HINTS = (
     ("locked", "another process is writing: wait, or stop it"),
@@ -227,17 +292,14 @@ _HINTS = (
     ("read-only", "the file or its folder may not be written"),
     ("unable to open", "check that the folder exists and may be written, and that this is a file"),
     ("not a database", "this file is something else: choose another name"),
-    ("malformed", "the file is damaged: export what can be read, and choose another name"),
+    ("malformed", _DAMAGED),
+    ("corrupt", _DAMAGED),
     (
         "authentication failed",
         "check the user and the password, which may also stand in PGPASSWORD or ~/.pgpass",
     ),
     ("does not exist", "create the database first: createdb NAME"),
-    (
-        "connection",
-        "check that the server is up and the address is right; the same run then goes on where it "
-        "stopped",
-    ),
+    ("connection", _SERVER),
 )
 
 
@@ -253,6 +315,11 @@ def translated(url: sa.URL) -> Iterator[None]:
         name = e if isinstance(e, sqlite3.Error) else type(e).__name__
         message = str(getattr(e, "orig", None) or name)
         hint = next((text for word, text in _HINTS if word in message.lower()), None)
+        cause = getattr(e, "orig", e)
+        if isinstance(cause, sqlite3.Error) and hint in (None, _SERVER):
+            # A page that cannot be read has many names.
+            is_plain = isinstance(cause, sqlite3.OperationalError)
+            hint = None if is_plain and "disk" not in message.lower() else _DAMAGED
         raise StoreError(
             f"the store {shown_url(url)} failed; what was recorded before is kept",
             got=redact(message),

@@ -228,17 +228,24 @@ def prepare(
         _create(connection, present, place, version)
         return
 
-    current = connection.execute(sa.select(schema_version.c.version)).scalar_one()
-    if current > version:
-        raise StoreError(
-            f"the store {place} was written by a newer version of toolparse_lab",
-            got=f"schema version {current}",
-            expected=f"at most {version}",
-            hint="upgrade toolparse_lab, or use another store",
-        )
+    current = version_of(connection, version)
     for step in range(current, version):
         migrations[step](connection)
         connection.execute(schema_version.update().values(version=step + 1))
+
+
+def version_of(connection: sa.Connection, newest: int = VERSION) -> int:
+    """Return the version of a store's tables. Raises StoreError for one that is too new."""
+    current: int = connection.execute(sa.select(schema_version.c.version)).scalar_one()
+    if current > newest:
+        raise StoreError(
+            f"the store {shown_url(connection.engine.url)} was written by a newer version of "
+            "toolparse_lab",
+            got=f"schema version {current}",
+            expected=f"at most {newest}",
+            hint="upgrade toolparse_lab, or use another store",
+        )
+    return current
 
 
 def _create(connection: sa.Connection, present: set[str], place: str, version: int) -> None:

@@ -9,8 +9,10 @@ again adds a row.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -28,11 +30,13 @@ from ..exchange.types import Completion, PlanItem, Questions, Request, questions
 from . import claims, database, rows, schema
 from .batches import BATCH, batches
 from .cached_parses import CachedParseTable
-from .database import Anchor, translated
+from .database import Anchor, Patience, translated
 from .exchanges import RecordedExchanges
 from .rows import RunRecord
 
 __all__ = ["RunRecord", "Store"]
+_OTHER = "was opened in one process and does not work in another"
+_EACH = "open a lab in each process: tp.Lab(path)"
 _PATIENCE = 30.0  # seconds for a server that was there and does not answer now
 
 # How the store works. Every public method is one or a few short transactions. Writers take their
@@ -60,7 +64,11 @@ class Store(CachedParseTable, RecordedExchanges):
         # The keys of plans whose runs go on: their requests are there, and are not looked up again
         # with each answer.
         self._kept: set[str] = set()
-        self._patience = 0.0  # an address that is wrong is told at once
+        self._patience = Patience(0.0)  # an address that is wrong is told at once
+        self._process = os.getpid()
+        self.read_only = False
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._parses: Store | None = None  # of one that is only read
         self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-store")
         self._anchor: Anchor | None = None
         self._rescue: Store | None = None
@@ -70,16 +78,65 @@ class Store(CachedParseTable, RecordedExchanges):
         # open.
         self._finalizer = database.shut_when_collected(self, self.writer, self._engine)
         try:
-            with self._writing() as connection:
-                schema.prepare(connection)
+            try:
+                with self._writing() as connection:
+                    schema.prepare(connection)
+            except StoreError as e:
+                self._open_to_read(file, e)
+            if self.read_only:
+                return
             if file is None:  # a server keeps its files itself
-                self._patience = _PATIENCE
+                self._patience.seconds = _PATIENCE
             else:
                 with translated(self.url):
                     self._anchor = Anchor(file)
         except BaseException:
             self.close()
             raise
+
+    def _open_to_read(self, file: Path | None, failure: StoreError) -> None:
+        """Open a file that cannot be written, such as a colleague's, to read it. Raises the failure
+        where that is not why it could not be opened.
+        """
+        said = str(failure.got).lower()
+        unwritable = any(word in said for word in ("readonly", "read-only", "unable to open"))
+        # Neither asks a folder that nobody may enter.
+        if file is None or not unwritable or not os.path.isfile(file) or not file.stat().st_size:
+            raise failure
+        log = file.with_name(f"{file.name}-wal")
+        self._reopen(file, copied=os.path.isfile(log) and log.stat().st_size > 0)
+        self.read_only = True
+        with self._reading() as connection:
+            version = schema.version_of(connection)
+        if version < schema.VERSION:
+            # An older one is brought up to date in a copy.
+            self._reopen(file, copied=True)
+            self.read_only = False
+            with self._writing() as connection:
+                schema.prepare(connection)
+            self.read_only = True
+        self._parses = Store(":memory:")
+
+    def _reopen(self, file: Path, *, copied: bool) -> None:
+        self._finalizer.detach()
+        self._engine.dispose()
+        if copied:
+            self._copy = tempfile.TemporaryDirectory(prefix="toolparse-store-")
+        with translated(self.url):
+            self._engine = database.reading_engine(file, self._copy.name if self._copy else None)
+        self._finalizer = database.shut_when_collected(self, self.writer, self._engine)
+
+    def hurry(self) -> None:
+        """Wait no longer for a server that is away: whoever runs this wants to leave."""
+        self._patience.hurry()
+
+    def _check_process(self) -> None:
+        # A fork has neither the threads nor the locks' owners of its parent, and would hang.
+        if os.getpid() != self._process:
+            raise StoreError(f"the store {database.shown_url(self.url)} {_OTHER}", hint=_EACH)
+
+    def __reduce__(self) -> Any:
+        raise StoreError(f"the store {database.shown_url(self.url)} {_OTHER}", hint=_EACH)
 
     def __repr__(self) -> str:
         return f"Store({database.shown_url(self.url)!r})"
@@ -101,11 +158,16 @@ class Store(CachedParseTable, RecordedExchanges):
 
     def close(self) -> None:
         """Wait for writes under way and close every connection. May be called twice."""
+        if os.getpid() != self._process:
+            return  # the parent's threads and connections are its own
         if self._finalizer.detach():
             database.shut(self.writer, self._engine)
         self.writer.shutdown(wait=True)
-        if self._rescue is not None:
-            self._rescue.close()
+        for other in (self._rescue, self._parses):
+            if other is not None:
+                other.close()
+        if self._copy is not None:
+            self._copy.cleanup()
         if self._anchor is not None:
             self._anchor.close()
             # A closed store may be read again, and nothing of it is kept open then.
@@ -493,7 +555,8 @@ class Store(CachedParseTable, RecordedExchanges):
     def run_ids(self) -> list[str]:
         """Return the ids of all runs, oldest first."""
         r = schema.runs.c
-        query = sa.select(r.run_id).order_by(r.created, r.run_id)
+        # By what was recorded before each, because a clock may jump back.
+        query = sa.select(r.run_id).order_by(r.floor, r.created, r.run_id)
         with self._reading() as connection:
             return list(connection.execute(query).scalars())
 
@@ -552,6 +615,12 @@ class Store(CachedParseTable, RecordedExchanges):
         self, completions: Iterable[Completion] = (), run_id: str | None = None
     ) -> Iterator[sa.Connection]:
         # completions, run_id: the rows to write, should the file be lost.
+        self._check_process()
+        if self.read_only:
+            raise StoreError(
+                f"the store {database.shown_url(self.url)} can only be read",
+                hint="its file or folder may not be written: copy it, and use the copy",
+            )
         self._check_file(completions, run_id)
         with (
             self._lock,
@@ -571,6 +640,7 @@ class Store(CachedParseTable, RecordedExchanges):
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
+        self._check_process()
         self._check_file()
         # A database in memory is one connection, on which a reader would join a writer's
         # transaction.

@@ -1,0 +1,194 @@
+"""A store that is somebody else's, in another process, damaged, or away: what still works, and the
+words for what does not."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+import toolparse_lab as tp
+from toolparse_lab.core.errors import StoreError, ToolparseError
+from toolparse_lab.runner.store import database, store
+
+ROOT = Path(__file__).parents[2]
+ROWS = [
+    {"id": name, "input": "q", "raw": "Hi", "protocol": "hermes", "target": []} for name in "ab"
+]
+
+
+def made(path: Path) -> str:
+    with tp.Lab(path) as lab:
+        return lab.ingest(ROWS).run_id
+
+
+def python(code: str, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], env=env, cwd="/", capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+
+
+_READS = """
+import os, sys
+import toolparse_lab as tp
+from toolparse_lab.core.errors import StoreError
+# All is imported before, because this Python may be somebody's own.
+with tp.Lab(sys.argv[2]) as warm:
+    run = warm.open("latest")
+    run.report().frame, run.frame()
+    warm.ingest([{"input": "q", "raw": "Hi", "protocol": "hermes"}])
+if os.geteuid() == 0:
+    os.setgid(65534); os.setuid(65534)
+lab = tp.Lab(sys.argv[1])
+run = lab.open("latest")
+print(run.report().frame["n"].tolist(), len(run.frame()), lab.store.read_only)
+print(run.report().frame["n"].tolist())
+try:
+    lab.ingest([{"input": "q", "raw": "Hi", "protocol": "hermes"}])
+except StoreError as e:
+    print("refused:", e)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+@pytest.mark.parametrize("with_log", [False, True])
+def test_a_store_that_cannot_be_written_is_read(with_log: bool) -> None:
+    # Not in the folder of the tests, which nobody else may enter.
+    with tempfile.TemporaryDirectory() as place:
+        read_where_nothing_is_written(Path(place), with_log)
+
+
+def read_where_nothing_is_written(tmp_path: Path, with_log: bool) -> None:
+    folder = tmp_path / "share"
+    folder.mkdir()
+    made(tmp_path / "own.db")
+    shutil.copy(tmp_path / "own.db", folder / "runs.db")
+    if with_log:  # the newest answers are in it alone
+        with tp.Lab(folder / "runs.db") as lab:
+            lab.ingest([*ROWS, {**ROWS[0], "id": "c"}])
+            for end in ("", "-wal"):
+                shutil.copy(folder / f"runs.db{end}", tmp_path / f"kept{end}")
+        for end in ("", "-wal"):
+            shutil.copy(tmp_path / f"kept{end}", folder / f"runs.db{end}")
+    tmp_path.chmod(0o755)
+    for file in folder.iterdir():
+        file.chmod(0o444)
+    folder.chmod(0o555)
+    try:
+        done = python(_READS, str(folder / "runs.db"), str(tmp_path / "own.db"))
+        files = sorted(file.name for file in folder.iterdir())
+    finally:
+        folder.chmod(0o755)
+    n = 3 if with_log else 2
+    assert done.stdout.splitlines()[:2] == [f"[{n}] {n} True", f"[{n}]"], done.stderr
+    assert "can only be read" in done.stdout
+    assert files == (["runs.db", "runs.db-wal"] if with_log else ["runs.db"])
+
+
+_FORKS = """
+import os, sys
+import toolparse_lab as tp
+from toolparse_lab.core.errors import StoreError
+lab = tp.Lab(sys.argv[1])
+lab.open("latest")
+child = os.fork()
+if not child:
+    try:
+        for use in (lambda: lab.open("latest"), lambda: lab.ingest([{"input": "q", "raw": "x"}])):
+            try:
+                use()
+            except StoreError as e:
+                print(e, flush=True)
+        lab.close()
+    finally:
+        os._exit(0)
+os.waitpid(child, 0)
+print(len(lab.open("latest").frame()))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_lab_in_a_fork_says_what_to_do(tmp_path: Path) -> None:
+    made(tmp_path / "runs.db")
+    done = python(_FORKS, str(tmp_path / "runs.db"))
+    assert done.stdout.count("open a lab in each process") == 2, done.stderr
+    assert done.stdout.rstrip().endswith("2"), "the parent's own goes on"
+
+
+def test_a_lab_does_not_travel_by_pickle(tmp_path: Path) -> None:
+    run_id = made(tmp_path / "runs.db")
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        for thing in (lab, lab.store, lab.open(run_id)):
+            with pytest.raises(StoreError, match="open a lab in each process"):
+                pickle.dumps(thing)
+
+
+def test_a_damaged_page_is_named_as_one(tmp_path: Path) -> None:
+    made(tmp_path / "runs.db")
+    whole = (tmp_path / "runs.db").read_bytes()
+    said = []
+    for at in range(4096, len(whole), 4096):
+        path = tmp_path / f"damaged{at}.db"
+        path.write_bytes(whole[:at] + b"\xa5" * 4096 + whole[at + 4096 :])
+        try:
+            with tp.Lab(path) as lab:
+                lab.open("latest").report()
+        except StoreError as e:
+            said.append(str(e))
+        except ToolparseError:
+            continue  # what the page held is simply not there
+    assert said
+    assert all("damaged" in words and "server is up" not in words for words in said)
+
+
+def test_the_latest_run_is_so_after_a_clock_that_jumped_back(tmp_path: Path) -> None:
+    first = made(tmp_path / "runs.db")
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        later = lab.ingest([{**ROWS[0], "id": "z"}]).run_id
+        with lab.store._writing() as connection:
+            connection.execute(
+                sa.text(f"UPDATE runs SET created = '1999' WHERE run_id = '{later}'")
+            )
+        assert lab.store.run_ids() == [first, later]
+        assert lab.open("latest").run_id == later
+
+
+class Gone:
+    """An engine whose server is away."""
+
+    url = sa.make_url("postgresql+psycopg://user:planted-password@host/db")
+
+    def connect(self) -> None:
+        raise sa.exc.OperationalError("", {}, Exception("refused"))
+
+
+def test_one_patience_for_all_says_one_line_and_hurries(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    patience = database.Patience(store._PATIENCE)
+    for _ in range(5):
+        with pytest.raises(sa.exc.OperationalError):
+            database.connected(Gone(), patience)  # type: ignore[arg-type]
+    assert now[0] == pytest.approx(store._PATIENCE, abs=1)
+    said = capsys.readouterr().err
+    assert said.count("does not answer") == 1
+    assert "planted-password" not in said
+    patience.end()
+    began = now[0]
+    patience.hurry()
+    with pytest.raises(sa.exc.OperationalError):
+        database.connected(Gone(), patience)  # type: ignore[arg-type]
+    assert now[0] - began < 5
