@@ -345,6 +345,59 @@ def test_two_arms_at_two_endpoints_are_told_apart(tmp_path: Path) -> None:
         assert any("seed is 0 in hermes, not sent in native" in note for note in notes)
 
 
+@pytest.mark.parametrize(
+    ("body", "kind", "says"),
+    [
+        ({"id": "x", "model": "m", "choices": []}, "server_error", "no choice"),
+        ({"id": "x", "model": "m", "choices": [{"message": None, "finish_reason": "stop"}]},
+         "server_error", "no message"),
+        ("<html><title>502 Bad Gateway</title></html>", "server_error", ""),
+    ],
+    ids=["no choice", "no message", "page"],
+)  # fmt: skip
+def test_a_body_that_is_no_answer_is_the_provider_s(body: Any, kind: str, says: str) -> None:
+    wire = shapes.Wire((body if isinstance(body, str) else json.dumps(body)).encode(),
+                       "text/html" if isinstance(body, str) else "application/json")  # fmt: skip
+    with Providers(lambda *_: (200, wire)) as server:
+        model = tp.Model("openai/own", api_base=f"{server.url}/v1", api_key="planted")
+        c = run_sync(complete(Request(model, "m", ({"role": "user", "content": "Hi"},))))
+    assert (c.status, c.error_kind) == ("error", kind), c
+    assert says in (c.error_message or "")
+
+
+@pytest.mark.parametrize(("text", "counts"), [("fine", (None, None)), ("", (0, 0))])
+def test_zeros_beside_an_answer_count_nothing(text: str, counts: Any) -> None:
+    usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    with Providers(lambda *_: (200, shapes.openai({"content": text}, usage))) as server:
+        model = tp.Model("openai/own", api_base=f"{server.url}/v1", api_key="planted", price=(1, 1))
+        c = run_sync(complete(Request(model, "m", ({"role": "user", "content": "Hi"},))))
+    assert (c.prompt_tokens, c.completion_tokens) == counts
+    assert (c.cost is None) == bool(text)
+    row = {"response": shapes.openai({"content": text}, usage)}
+    assert tp.Lab(":memory:").ingest([row]).frame()["prompt_tokens"].isna().all() == bool(text)
+
+
+def test_effort_is_a_factor_and_claude_thinks_without_a_temperature(tmp_path: Path) -> None:
+    with Providers() as server, tp.Lab(tmp_path / "runs.db") as lab:
+        model = tp.Model("anthropic/claude-sonnet-4-6", api_base=server.url, api_key="planted")
+        plan = lab.plan(CASES[:1], {"m": model}, ["native"], reasoning_effort=["low", "high", None])
+        assert plan.varied == ("reasoning_effort",)
+        assert "without temperature (while it thinks, by Anthropic's rule)" in str(plan)
+        run = lab.run(plan, progress=False)
+        sent = [(b.get("output_config"), b.get("temperature")) for b in server.bodies]
+    assert sorted(sent, key=str) == [
+        ({"effort": "high"}, None), ({"effort": "low"}, None), (None, None),
+    ]  # fmt: skip
+    frame = run.frame().set_index("arm")["sampling_json"].map(json.loads)
+    efforts = {arm: sampling.get("reasoning_effort") for arm, sampling in frame.items()}
+    assert efforts == {
+        "native reasoning_effort=low": "low", "native reasoning_effort=high": "high",
+        "native reasoning_effort=None": None,
+    }  # fmt: skip
+    with pytest.raises(tp.errors.BadPlan, match="no factor and no sampling parameter"):
+        lab.plan(CASES[:1], {"m": model}, ["native"], cache_prompt=True)  # type: ignore[call-arg]
+
+
 # -- who answered
 
 

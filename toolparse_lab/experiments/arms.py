@@ -40,6 +40,7 @@ FACTORS: Mapping[str, str] = {
     "max_turns": "how often the model is asked at most; above 1 its calls are run and it is told "
     "the results",
     "placement": "where the tool prompt stands: first or last",
+    "reasoning_effort": "how much the model thinks, in its provider's word: low, medium, high …",
     "result_format": "how results are written for the model: own, the protocol's form, or "
     "ai-sdk-2, that of version 2 of the AI SDK's middleware",
     "temperature": "sampling temperature",
@@ -56,11 +57,11 @@ one."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "corrections": 0, "decoding": "free", "few_shot": 2, "max_turns": 1, "placement": "first",
-    "result_format": "own", "temperature": 0, "tool_choice": "auto",
+    "reasoning_effort": None, "result_format": "own", "temperature": 0, "tool_choice": "auto",
     "tool_choice_by": "response_format", "type_rules": False, "wording": "plain",
 }  # fmt: skip
 # The factors that mean something without a prompt of ours; all others are about its text.
-_OF_NATIVE = ("corrections", "max_turns", "temperature", "tool_choice")
+_OF_NATIVE = ("corrections", "max_turns", "reasoning_effort", "temperature", "tool_choice")
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "decoding": ("free", "grammar", STRICT),
     "result_format": ("own", "ai-sdk-2"),
@@ -72,14 +73,14 @@ _COUNTED = ("max_tokens", "max_completion_tokens", "n")
 
 
 PARAMETERS: tuple[str, ...] = (
-    "audio", "cache_prompt", "chat_template_kwargs", "extra_body", "extra_headers",
-    "frequency_penalty", "grammar", "guided_choice", "guided_grammar", "guided_json",
-    "guided_regex", "keep_alive", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens",
-    "metadata", "min_p", "min_tokens", "modalities", "n", "num_ctx", "parallel_tool_calls",
-    "prediction", "presence_penalty", "prompt_cache_key", "reasoning_effort", "repeat_penalty",
-    "repetition_penalty", "response_format", "safety_identifier", "safety_settings", "seed",
-    "service_tier", "skip_special_tokens", "stop", "store", "structured_outputs", "thinking",
-    "top_k", "top_logprobs", "top_p", "typical_p", "user", "verbosity", "web_search_options",
+    "audio", "chat_template_kwargs", "extra_body", "extra_headers", "frequency_penalty", "grammar",
+    "guided_choice", "guided_grammar", "guided_json", "guided_regex", "keep_alive", "logit_bias",
+    "logprobs", "max_completion_tokens", "max_tokens", "metadata", "min_p", "min_tokens",
+    "modalities", "n", "num_ctx", "parallel_tool_calls", "prediction", "presence_penalty",
+    "prompt_cache_key", "repeat_penalty", "repetition_penalty", "response_format",
+    "safety_identifier", "safety_settings", "seed", "service_tier", "skip_special_tokens", "stop",
+    "store", "structured_outputs", "thinking", "top_k", "top_logprobs", "top_p", "typical_p",
+    "user", "verbosity", "web_search_options",
 )  # fmt: skip
 """Parameters that are sent as they are: those of litellm and OpenAI, and of common servers."""
 # Names that are no parameters of a plan, and who takes them instead.
@@ -358,6 +359,11 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
         "0 or more",
     ),
     "max_turns": (is_count, "is how often a model may be asked", "1 or more"),
+    "reasoning_effort": (
+        lambda level: level is None or (isinstance(level, str) and level != ""),
+        "is a provider's word",
+        "such as 'low', or None",
+    ),
     "temperature": (_is_temperature, "is a number", "0 or more"),
     "type_rules": (
         lambda level: isinstance(level, bool) or level == "pairs",

@@ -44,6 +44,9 @@ def flow_for(
     """
     messages, middleware, first = (prompts or Prompts(1)).of(case, arm)
     parameters = {"temperature": arm.levels["temperature"], **params}
+    # Arms of older runs have it among the parameters.
+    if (effort := arm.levels.get("reasoning_effort")) is not None:
+        parameters["reasoning_effort"] = effort
     choice = arm.levels["tool_choice"]
     if isinstance(choice, Mapping):
         parameters["tool_choice"] = {"type": "function", "function": dict(choice)}

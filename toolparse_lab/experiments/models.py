@@ -189,6 +189,10 @@ class Fitting:
                 params[u.sent_as] = value
         return request if params == request.params else replace(request, params=params)
 
+    def settle(self) -> None:
+        """Let what was found of some requests hold for all that follow."""
+        self._asked.clear()
+
     def _untaken(
         self, alias: str, model: Model, params: Mapping[str, Any], tools: bool
     ) -> Iterable[Untaken]:

@@ -384,6 +384,12 @@ def _with_items(bare: Plan) -> Plan:
         if alias in bare.chat_prompts.templates
     )
 
+    if bare.fitting is not None and "reasoning_effort" in bare.varied:
+        # What one effort does not take is sent with none of them, whichever is asked first.
+        for (alias, model), arm in bare.cells():
+            next(bare._flow(next(iter(bare.cases)), alias, model, arm, 0))
+        bare.fitting.settle()
+
     for trial, case in itertools.product(range(bare.trials), bare.cases):
         cells = bare.cells()
         order.shuffle(cells)
@@ -446,7 +452,7 @@ def plan_messages_as_they_are(
     name: of the case that it is recorded as. settings: temperature, seed and sampling parameters.
     Raises BadOptions for a factor that means nothing here, and BadPlan for an unknown name.
     """
-    own, allowed = model.params or (), ("temperature",)
+    own, allowed = model.params or (), ("temperature", "reasoning_effort")
     strange = [n for n in settings if n in FACTORS and n not in allowed and n not in own]
     if strange:
         raise BadOptions(

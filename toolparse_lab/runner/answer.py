@@ -13,6 +13,7 @@ from ..core.types.call_pieces import member as _get
 from ..core.types.tokens import TokenPieces
 from ..core.values import write_canonical
 from .exchange.types import Chunk
+from .failures import ReportedError, failure_in
 from .provider_shapes import as_chat, finish_reason_of, is_of_ollama, json_object, ollama_usage
 from .streams import (
     BodyEnd,
@@ -106,6 +107,8 @@ class Answer:
         """
         if not response.choices and self.recover():
             return
+        if (failed := failure_in(self._own_object())) is not None:
+            raise ReportedError(failed[1])
         self._identify(response)
         choice = response.choices[0]
         message = choice.message
@@ -152,7 +155,7 @@ class Answer:
         reason.
         """
         response = self._own_object()
-        if self.got_any or response is None or response.get("error"):
+        if self.got_any or response is None or failure_in(response) is not None:
             return False
         self.ids.clear()
         chat = as_chat(response)
@@ -364,6 +367,11 @@ class Answer:
             self.chunks.append(Chunk(at, name + text))
         function = {"name": name, "arguments": arguments}
         return {"index": _get(call, "index"), "id": _get(call, "id"), "function": function}
+
+    @property
+    def got_text(self) -> bool:
+        """True if the model wrote anything."""
+        return bool(self.content or self.reasoning or self.calls)
 
     @property
     def raw(self) -> str:

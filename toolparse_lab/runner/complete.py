@@ -26,6 +26,7 @@ from .failures import (
     ReportedError,
     error_kind,
     error_message,
+    failure_in,
     kind_of_exception,
     kind_of_status,
     reported_kind,
@@ -314,6 +315,8 @@ def _seen_kind(request: Request, answer: Answer, e: BaseException) -> str:
                 broke_off = text.lstrip().startswith(("{", "["))
                 return "connection" if broke_off else "server_error"
             # The Responses API puts an error inside an answer.
+            if (failed := failure_in(response)) is not None:
+                return failed[0]
             error = response.get("error") if isinstance(response, dict) else None
             if error is not None or not isinstance(response, (dict, list)):
                 return reported_kind(error) or "server_error"
@@ -440,9 +443,9 @@ def completion_of(
     """
     failure = _failure_of(request, answer, e)
     usage = answer.usage or {}
-    # Some servers send usage with null in it.
+    # Some servers send usage with null in it, or zeros beside an answer, which count nothing.
     prompt_tokens, completion_tokens = (
-        count if isinstance(count, int) else None
+        count if isinstance(count, int) and (count or not answer.got_text) else None
         for count in (usage.get("prompt_tokens"), usage.get("completion_tokens"))
     )
     details = token_details({"usage": usage})

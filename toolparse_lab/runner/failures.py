@@ -197,7 +197,14 @@ def failure_in(body: Any) -> tuple[ErrorKind, str] | None:
 
     choices = body.get("choices")
     if isinstance(choices, list) and not body.get("error"):
-        empty = all(isinstance(c, Mapping) and "message" in c and not c["message"] for c in choices)
+        # A filter may take the message.
+        empty = all(
+            isinstance(c, Mapping)
+            and "message" in c
+            and not c["message"]
+            and c.get("finish_reason") != "content_filter"
+            for c in choices
+        )
         is_text = any(isinstance(c, Mapping) and ("text" in c or "delta" in c) for c in choices)
         if not empty or is_text:
             return None

@@ -295,6 +295,7 @@ def untaken(model: Model, params: Mapping[str, Any], *, tools: bool = False) -> 
         why = refused.pop(name, None if is_server else "for servers of one's own")
         if why is not None:
             left_out.append(Untaken(name, value, why))
+    refused |= {name: why for name, why in _while_thinking(model, asked) if name not in refused}
     kept = {k: v for k, v in asked.items() if k not in refused}
     listed = dict(_by_tables(model.name, json.dumps(kept, default=str), tools))
     for name in (*refused, *listed):
@@ -308,6 +309,27 @@ def untaken(model: Model, params: Mapping[str, Any], *, tools: bool = False) -> 
         why = refused.get(name, "by litellm's tables")
         left_out.append(Untaken(name, asked[name], why, other, listed.get(name, False)))
     return left_out
+
+
+# What litellm's tables do not say. Anthropic, "Extended thinking", section "Feature compatibility":
+# thinking is not compatible with changes of temperature or top_k, and takes top_p from 0.95 to 1.
+_THINKING = "while it thinks, by Anthropic's rule"
+
+
+def _while_thinking(model: Model, asked: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if "claude" not in model.name.lower():
+        return
+    effort, thinking = asked.get("reasoning_effort"), asked.get("thinking")
+    off = isinstance(thinking, Mapping) and thinking.get("type") == "disabled"
+    if off or (effort in (None, "none", "disable") and not thinking):
+        return
+    top_p = asked.get("top_p")
+    if asked.get("temperature") not in (None, 1):
+        yield "temperature", _THINKING
+    if asked.get("top_k") is not None:
+        yield "top_k", _THINKING
+    if isinstance(top_p, (int, float)) and not 0.95 <= top_p <= 1:
+        yield "top_p", _THINKING
 
 
 @functools.lru_cache(maxsize=4096)

@@ -208,6 +208,10 @@ class RowReader:
             for name, kind in _NUMBERS.items()
             if name in cells
         }
+        # Zeros beside an answer count nothing.
+        if captured.content or captured.tool_calls or captured.reasoning:
+            counts = ("prompt_tokens", "completion_tokens")
+            numbers = {k: v for k, v in numbers.items() if v or k not in counts}
         created = place.time(cells.get("created"))
         # Of the row, the response, the request, or the whole source.
         candidates = (cells.get("model"), captured.model, asked.get("model"), self.model)

@@ -28,7 +28,6 @@ class Sampling(TypedDict, total=False):
     """Parameters sent as they are. `arms.PARAMETERS` has the same names."""
 
     audio: Mapping[str, Any] | None
-    cache_prompt: bool | None
     chat_template_kwargs: Mapping[str, Any] | None
     extra_body: Mapping[str, Any] | None
     extra_headers: Mapping[str, str] | None
@@ -53,7 +52,6 @@ class Sampling(TypedDict, total=False):
     prediction: Mapping[str, Any] | None
     presence_penalty: float | None
     prompt_cache_key: str | None
-    reasoning_effort: str | None
     repeat_penalty: float | None
     repetition_penalty: float | None
     response_format: Mapping[str, Any] | type | None
@@ -78,6 +76,7 @@ class TaskSettings(Sampling, total=False):
     """The settings of a question without a prompt of a format."""
 
     temperature: float | None
+    reasoning_effort: str | None
     seed: int | None
     fresh: bool
 
@@ -105,6 +104,7 @@ class PlanSettings(Sampling, total=False):
     few_shot: int | Sequence[int]
     max_turns: int | Sequence[int]
     placement: Placement | Sequence[Placement]
+    reasoning_effort: str | Sequence[str | None] | None
     result_format: ResultForm | Sequence[ResultForm]
     temperature: float | Sequence[float | None] | None
     tool_choice: Choice | Sequence[Choice]
@@ -144,6 +144,7 @@ class LitellmArguments(Sampling, total=False):
     num_retries: int | None
     organization: str | None
     retry_policy: Mapping[str, int] | None
+    reasoning_effort: str | None
     retry_strategy: str | None
     seed: int | None
     stream: bool | None

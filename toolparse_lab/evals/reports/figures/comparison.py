@@ -228,6 +228,14 @@ class ArmComparison:
                 f"{len(self.frame)} rows ({int(n_a.sum())} and {int(n_b.sum())} in all). Each case "
                 "counts once, and p is never below that of the interval."
             )
+        # They are of two methods, so that near the edge one may say more than the other.
+        beside_nothing = self.frame["ci_low"] * self.frame["ci_high"] > 0
+        is_told = self.frame["p"] * self.pairs <= 1 - self.level
+        if (beside_nothing & ~is_told).any():
+            notes.append(
+                "An interval without 0 beside a p above the level: the interval is an "
+                "approximation, the sign-flip test is exact, and the test decides."
+            )
         if self.cluster is not None:
             notes.append(f"Intervals and p go by {self.cluster} instead of by case.")
         return tuple(notes)

@@ -53,7 +53,18 @@ LAYERS: Mapping[str, str] = {
 """Factor of an arm -> the layer it belongs to."""
 _READING = {"repaired": "repair", "safe": "lossless coercion", "coerced": "looser coercion"}
 _SCORES = {"strict": "score_strict", "repaired": "score_repaired", "safe": "score_safe"}
-_COLUMNS = ("model", "arm", "layer", "lower", "higher", "n_cases", "before", "after", *STEP_COLUMNS)
+_COLUMNS = (
+    "model",
+    "arm",
+    "layer",
+    "lower",
+    "higher",
+    "n_cases",
+    "changed",
+    "before",
+    "after",
+    *STEP_COLUMNS,
+)
 LADDER_COLUMNS = ("layer", "level", "success", "n_cases", *STEP_COLUMNS)
 _LAYER_OF = {"strict": "prompt", "corrected": "feedback"}
 _LEFT_OUT = {
@@ -69,9 +80,9 @@ class Ladder:
     """The gain of each layer.
 
     `frame` has one row per step: model, arm (of a step of reading), layer, lower and higher (the
-    text before and after the step), n_cases (judged in both), before and after (rates over them),
-    gain with gain_low and gain_high, p and p_holm. `note` says which cases intervals and p take as
-    one, '' for none.
+    text before and after the step), n_cases (judged in both), changed (those that differ), before
+    and after (rates over them), gain with gain_low and gain_high, p and p_holm. `note` says which
+    cases intervals and p take as one, '' for none.
     """
 
     frame: pd.DataFrame
@@ -85,11 +96,19 @@ class Ladder:
             line = f"{where}: {row['layer']}, {row['lower']} → {row['higher']}: "
             if row["n_cases"]:
                 low, gap, high = (f"{100 * row[c]:+.1f}" for c in ("gain_low", "gain", "gain_high"))
-                line += (
-                    f"{row['before']:.1%} → {row['after']:.1%}, {gap} points "
-                    f"({self.level:.0%} interval {low} to {high}; p {row['p_holm']:.2g} by Holm; "
-                    f"{counted(row['n_cases'], 'case')})"
-                )
+                cases = counted(row["n_cases"], "case")
+                if row["changed"]:
+                    p = "<0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}"
+                    line += (
+                        f"{row['before']:.1%} → {row['after']:.1%}, {gap} points "
+                        f"({self.level:.0%} interval {low} to {high}; p {p} by Holm; {cases})"
+                    )
+                else:
+                    line += (
+                        f"{row['before']:.1%}, no difference in any of {cases}; a gain above "
+                        f"{high.lstrip('+')} points is unlikely (upper end of the "
+                        f"{self.level:.0%} interval)"
+                    )
             else:
                 line += "no case was judged in both"
             lines.append(line)
@@ -118,6 +137,7 @@ def _step(lower: _Flags, higher: _Flags, level: float, clusters: _Clusters) -> d
     gap = paired_difference(*lower, *higher, level, clusters)
     return {
         "n_cases": gap.n_cases,
+        "changed": gap.changed,
         "before": gap.rate_a,
         "after": gap.rate_b,
         "gain": gap.rate,
