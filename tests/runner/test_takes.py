@@ -386,7 +386,7 @@ def test_effort_is_a_factor_and_claude_thinks_without_a_temperature(tmp_path: Pa
         run = lab.run(plan, progress=False)
         sent = [(b.get("output_config"), b.get("temperature")) for b in server.bodies]
     assert sorted(sent, key=str) == [
-        ({"effort": "high"}, None), ({"effort": "low"}, None), (None, None),
+        (None, None), ({"effort": "high"}, None), ({"effort": "low"}, None),
     ]  # fmt: skip
     frame = run.frame().set_index("arm")["sampling_json"].map(json.loads)
     efforts = {arm: sampling.get("reasoning_effort") for arm, sampling in frame.items()}

@@ -107,14 +107,14 @@ class Answer:
         """
         if not response.choices and self.recover():
             return
-        if (failed := failure_in(self._own_object())) is not None:
+        if (failed := failure_in(self.own_object())) is not None:
             raise ReportedError(failed[1])
         self._identify(response)
         choice = response.choices[0]
         message = choice.message
         self.finish_reason = choice.finish_reason
 
-        original = self._own_object() or {}
+        original = self.own_object() or {}
         chat = as_chat(original) or {}
         if original:
             # What litellm fills in is the model that was asked.
@@ -154,7 +154,7 @@ class Answer:
         Return False if that has none. An answer without choices is one without text, whatever the
         reason.
         """
-        response = self._own_object()
+        response = self.own_object()
         if self.got_any or response is None or failure_in(response) is not None:
             return False
         self.ids.clear()
@@ -164,7 +164,8 @@ class Answer:
         self._take_object(chat)
         return True
 
-    def _own_object(self) -> dict[str, Any] | None:
+    def own_object(self) -> dict[str, Any] | None:
+        """Return the provider's own response, None where it is no JSON of an object."""
         # Not every provider's text is logged.
         logged = isinstance(self.original, str)
         return json_object(self.original if logged else self.body_end.text())
