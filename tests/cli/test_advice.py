@@ -254,7 +254,7 @@ def test_validation_speaks_of_flags(
 @each_case
 def test_advice_of_python_becomes_that_of_a_shell(text: str) -> None:
     advice = as_flags(text)
-    for python in ("Model(", "tp.", "lab.", "None"):
+    for python in ("Model(", "tp.", "lab.", "None", "run.", "=True", "=...", "toolparse_lab"):
         assert python not in advice
 
 

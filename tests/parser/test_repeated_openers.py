@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.growth import grows_linearly
 from tests.laws import check_all
 from toolparse_lab.core.types import CallDelta, CallEnd, CallStart, Retract
 
@@ -99,3 +100,12 @@ def test_a_stream_begins_and_ends_one_call() -> None:
 def test_many_openers_are_read_in_linear_time(gap: str) -> None:
     raw = ("<tool_call>" + gap) * 3000
     assert len(tp.parse(raw, "auto", TOOLS).calls) <= (3000 if gap == "x" else 1)
+
+
+@pytest.mark.exhaustive(12)
+@pytest.mark.parametrize("end", ["", '"'])
+@pytest.mark.parametrize("protocol", sorted(tp.protocols()))
+def test_the_cost_of_repeated_openers_grows_with_their_number(protocol: str, end: str) -> None:
+    heads = tp.protocols()[protocol].envelope.heads({})
+    opener = next((head for head in heads if head.strip()), "{") + end
+    assert grows_linearly(lambda size: tp.parse((opener * size)[:size], protocol, TOOLS), 2_000)

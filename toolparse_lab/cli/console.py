@@ -353,9 +353,17 @@ _FLAGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"pass api_key=\.\.\., or stay on 127", "name its variable by --key-env, or stay on 127"),
         (r"\bmax_rows=(\d+)", r"--max-rows \1"),
         (
-            r"toolparse_lab\.store\.recording\.import_recording adds it to a store",
-            "`toolparse ingest FILE` adds it to a store",
+            r"toolparse_lab\.runner\.store\.recording\.import_recording(?:\(path, store\))?",
+            "`toolparse ingest FILE`",
         ),
+        (r"pass api_base=\.\.\.", "give `api_base` in [models.NAME]"),
+        (r"run\.frame\(\)\['trial_id'\]", "the column trial_id of `toolparse export`"),
+        (r"run\.trials\(protocol=\.\.\.\)", "--protocol ID"),
+        (r"go to lab\.plan\b", "belong to the plan"),
+        (r"lab\.plan\(run\.plan\.cases, models, protocols\)", "`toolparse run --cases FILE`"),
+        (r"run\.trials_df\(\)", "`toolparse export`"),
+        (r"\blab\.ingest\b", "`toolparse ingest`"),
+        (r"\brun\.frame\(\)", "`toolparse export`"),
     )
 )
 
