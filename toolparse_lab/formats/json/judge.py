@@ -5,8 +5,11 @@ what words around its JSON say.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from operator import itemgetter
 from typing import Any
 
 from ...arguments.rjson.escapes import escape_readings, is_certain
@@ -300,6 +303,7 @@ _MOVES = frozenset(
      "rjson.extra-bracket", "rjson.unquoted-value")
 )  # fmt: skip
 _SIGNS = frozenset("{}[],:")
+_MOST_BRACKETS = 64  # behind a text, before an edit
 _UNESCAPED, _BAD_ESCAPE = "rjson.unescaped-quote", "rjson.bad-escape"
 _QUOTES_IN_TEXT = re.compile(r"(?<![^\W_])['`]|['`](?![^\W_])")
 
@@ -319,25 +323,39 @@ def _refuse_moved_quote(body: str, edits: Sequence[Edit], *proposals: _Proposal)
         end = edit.span.end
     edited = "".join((*parts, body[end:]))
     strings = [match.span() for match in _STRING.finditer(edited)]
+    inserted = [at for at, _, edit in places if edit.rule == _UNESCAPED]
+
+    @cache
+    def has_two_readings(string: int, rule: str) -> bool:
+        begin, after = strings[string]
+        text = edited[begin + 1 : after - 1]
+        if rule == _UNESCAPED:
+            own = bisect_left(inserted, after) - bisect_left(inserted, begin)
+            return text.replace("\\\\", "").count('\\"') > own
+        return text.count("\\\\") > 1 if rule == _BAD_ESCAPE else _is_half(text)
+
     for start, stop, edit in places:
-        for a, b in strings:
-            # Behind the text may be other brackets of the JSON.
-            if stop < a or (b < start and edited[b:start].strip("]} \n\t")):
-                continue
-            text = edited[a + 1 : b - 1]
-            if edit.rule == _UNESCAPED:
-                own = sum(a <= at < b and e.rule == _UNESCAPED for at, _, e in places)
-                is_doubtful = text.replace("\\\\", "").count('\\"') > own
-            elif edit.rule == _BAD_ESCAPE:
-                is_doubtful = edited[start + 2] in _SIGNS and text.count("\\\\") > 1
-            else:
-                is_doubtful = edit.rule in _MOVES and _is_half(text)
-            if not is_doubtful:
-                continue
-            message = "a quote may belong to the text or to the JSON around it"
-            refusal = _Ambiguous("decode.ambiguous", message, edit.span.start)
-            refusal.readings = tuple(_shown(proposals))
-            raise refusal
+        rule = edit.rule if edit.rule in (_UNESCAPED, _BAD_ESCAPE) else ""
+        if (not rule and edit.rule not in _MOVES) or (
+            rule == _BAD_ESCAPE and edited[start + 2 : start + 3] not in _SIGNS
+        ):
+            continue
+        # The strings that it touches, and one that only brackets of the JSON part from it.
+        string = bisect_right(strings, stop, key=itemgetter(0)) - 1
+        while string >= 0:
+            after = strings[string][1]
+            if after < start and edited[max(after, start - _MOST_BRACKETS) : start].strip(
+                "]} \n\t"
+            ):
+                break
+            if has_two_readings(string, rule):
+                message = "a quote may belong to the text or to the JSON around it"
+                refusal = _Ambiguous("decode.ambiguous", message, edit.span.start)
+                refusal.readings = tuple(_shown(proposals))
+                raise refusal
+            if after < start:
+                break
+            string -= 1
 
 
 def _is_half(text: str) -> bool:
