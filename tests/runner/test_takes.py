@@ -388,8 +388,11 @@ def test_effort_is_a_factor_and_claude_thinks_without_a_temperature(tmp_path: Pa
     assert sorted(sent, key=str) == [
         (None, None), ({"effort": "high"}, None), ({"effort": "low"}, None),
     ]  # fmt: skip
-    frame = run.frame().set_index("arm")["sampling_json"].map(json.loads)
-    efforts = {arm: sampling.get("reasoning_effort") for arm, sampling in frame.items()}
+    frame = run.frame()[["arm", "sampling_json"]].astype(str)
+    efforts = {
+        row.arm: json.loads(str(row.sampling_json)).get("reasoning_effort")
+        for row in frame.itertuples()
+    }
     assert efforts == {
         "native reasoning_effort=low": "low", "native reasoning_effort=high": "high",
         "native reasoning_effort=None": None,

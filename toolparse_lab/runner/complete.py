@@ -282,8 +282,8 @@ def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _F
 
     kind = _seen_kind(request, answer, e)
     message = error_message(e, request.secrets)
-    if "choices" in (body := answer.own_object() or {}) and (said := failure_in(body)):
-        message = said[1]
+    if "choices" in (body := answer.own_object() or {}) and (no_answer := failure_in(body)):
+        message = no_answer[1]
     if isinstance(e, TimeoutError) and not str(e):
         message = f"no finished answer after {request.model.timeout:g} s"
     if not request.stream or answer.finish_reason is not None:
