@@ -421,7 +421,8 @@ class Leftovers:
         self.lost += len(lines)
 
     def explain(self, failure: StoreError) -> StoreError:
-        if self.path is None and not self.lost:
+        is_told = self.path is not None and str(self.path) in failure.message
+        if is_told or (self.path is None and not self.lost):
             return failure
         parts, hints = [failure.message], [failure.hint] if failure.hint else []
         if self.path is not None:

@@ -624,12 +624,21 @@ class Store(CachedParseTable, RecordedExchanges):
         self._check_file(completions, run_id)
         with (
             self._lock,
+            self._naming_leftovers(),
             translated(self.url),
             database.connected(self._engine, self._patience) as connection,
         ):
             connection = connection.execution_options(toolparse_write=True)
             with connection.begin():
                 yield connection
+
+    @contextmanager
+    def _naming_leftovers(self) -> Iterator[None]:
+        # Whatever fails last is what is read: it names the file of what was not written.
+        try:
+            yield
+        except StoreError as e:
+            raise self.explained(e) from None
 
     @contextmanager
     def _sharing(self) -> Iterator[sa.Connection]:
@@ -647,6 +656,7 @@ class Store(CachedParseTable, RecordedExchanges):
         shared = isinstance(self._engine.pool, sa.StaticPool)
         with (
             self._lock if shared else nullcontext(),
+            self._naming_leftovers(),
             translated(self.url),
             database.connected(self._engine, self._patience) as connection,
         ):
