@@ -128,10 +128,12 @@ _SHAPE_SO_FAR = re.compile(
     r"|\[{1,2}\s{0,2}(?:[^\W\d_][\w :.-]{0,47}\]?)?"
     rf"|[{_LEFT[2:]}]{_INSIDE}{{0,50}})\Z"
 )
-# Most lines that begin with a bracket begin with nothing of the kind, and one look says so.
+# Most lines that begin with a bracket begin with nothing of the kind. An answer has few such
+# beginnings, each many times.
+_INSIDE_SO_FAR = 64
+_BRACKETED = re.compile(rf"[{re.escape(_LEFT)}]{{1,2}}{_INSIDE}{{0,{_INSIDE_SO_FAR}}}")
 _MAY_OPEN = re.compile(
-    rf"[{re.escape(_LEFT)}]{{1,2}}{_INSIDE}{{0,50}}?(?i:{_STRONG}|{_WEAK})|<\|(?:channel|im_start"
-    r"|open|inner_prefix)|<unused94|\[unused16"
+    rf"(?i:{_STRONG}|{_WEAK})|<\|(?:channel|im_start|open|inner_prefix)|<unused94|\[unused16"
 )
 LONE_ENDS = tuple(dict.fromkeys(end for mark in MARKS if mark.lone for end in mark.closers))
 _STRONG_INSIDE = rf"(?={_INSIDE}{{0,40}}?(?i:{_STRONG}))"
@@ -146,6 +148,7 @@ END_SO_FAR = rf"[<\[◁【]\s{{0,2}}(?:[|\uff5c/\\]{_INSIDE}{{0,52}})?"
 LONGEST_END = 60
 END_STARTS = "<[◁【"
 _END = re.compile(END_PATTERN)
+_END_NEXT = frozenset({"", "/", "\\", "|", "\uff5c", *(end[1] for end in LONE_ENDS)})
 _END_BEGUN = re.compile(rf"(?:{END_SO_FAR})\Z")
 STARTS = frozenset(_LEFT + " \t")
 """What a line may begin with whose first visible thing is an opener of reasoning."""
@@ -187,8 +190,11 @@ def opens_at(
     is_near_end = len(text) - at < _LONGEST
     if not final and is_near_end and ends_inside(text, at, _ROLES):
         return NEED_MORE
-    if _MAY_OPEN.match(text, at) is None:
-        return NEED_MORE if not final and _may_be_shape(text, at) else None
+    begin = _BRACKETED.match(text, at)
+    if begin is None or not _may_open(begin[0]):
+        end = begin.end() if begin is not None else at
+        is_whole = end < len(text) and end - at < _INSIDE_SO_FAR and text[end] != "]"
+        return NEED_MORE if not (final or is_whole) and _may_be_shape(text, at) else None
     for opener, mark in _known() if _any_known().match(text, at) else ():
         match = None if mark.first else opener.match(text, at)
         if match is not None:
@@ -209,6 +215,11 @@ def opens_at(
         return NEED_MORE  # it may be the text of a link
     ends = _ends_by_name(name, shape.lastgroup == "token")
     return at, Thought(shape.end() - at, "reasoning", ends=ends, tag=name)
+
+
+@lru_cache(maxsize=1024)
+def _may_open(begin: str) -> bool:
+    return _MAY_OPEN.search(begin) is not None
 
 
 def _thought(mark: Mark, end: int) -> Thought:
@@ -235,6 +246,7 @@ def _words_at(text: str, at: int, final: bool) -> tuple[int, Thought] | NeedMore
 # names
 
 
+@lru_cache(maxsize=1024)
 def _is_name(name: str) -> bool:
     name = _plain(name)
     return _SAYS_REASONING.search(name) is not None and _OPENS_NOTHING.search(name) is None
@@ -364,10 +376,15 @@ def _any_end() -> re.Pattern[str]:
 
 def end_at(text: str, pos: int, final: bool) -> int | NeedMore | None:
     """Return the length of the closer at `text[pos]` of reasoning without an opener."""
+    after = text[pos + 1 : pos + 2]
+    if after not in _END_NEXT and not after.isspace():
+        return None
     match = _END.match(text, pos)
     if match is not None:
         return match.end() - pos
-    begins = not final and (_END_BEGUN.match(text, pos) or ends_inside(text, pos, LONE_ENDS))
+    if final or len(text) - pos >= LONGEST_END:
+        return None
+    begins = _END_BEGUN.match(text, pos) or ends_inside(text, pos, LONE_ENDS)
     return NEED_MORE if begins else None
 
 

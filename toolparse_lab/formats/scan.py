@@ -86,14 +86,21 @@ def line_end(text: str, pos: int, most: int) -> int:
     return pos
 
 
-def ends_inside(text: str, pos: int, literals: Iterable[str]) -> bool:
+def ends_inside(text: str, pos: int, literals: tuple[str, ...]) -> bool:
     """Return True if the text ends inside one of the literals, which begins at `pos`.
 
     >>> ends_inside("a<ca", 1, ("<call>",)), ends_inside("a<call>", 1, ("<call>",))
     (True, False)
     """
-    rest = len(text) - pos
-    return any(rest < len(literal) and literal.startswith(text[pos:]) for literal in literals)
+    # Asked at every mark of a stream: a slice and a look at a set take less than any loop.
+    beginnings, longest = _cut_literals(literals)
+    return len(text) - pos < longest and text[pos:] in beginnings
+
+
+@lru_cache(maxsize=4096)
+def _cut_literals(literals: tuple[str, ...]) -> tuple[frozenset[str], int]:
+    parts = (literal[:n] for literal in literals for n in range(len(literal)))
+    return frozenset(parts), max(map(len, literals), default=0)
 
 
 def any_of(literals: tuple[str, ...]) -> str:

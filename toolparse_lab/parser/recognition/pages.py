@@ -9,13 +9,14 @@ from ...core.types import ToolCall
 from .attempts import parameter_names
 
 _VOID = re.compile(r"area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr")
-_HTML = re.compile(
-    rf"{_VOID.pattern}|"
-    r"a|abbr|article|aside|b|blockquote|body|button|canvas|caption|code|dd|details|dialog"
-    r"|div|dl|dt|em|fieldset|figcaption|figure|footer|form|h1|h2|h3|h4|h5|h6|head|header"
-    r"|html|i|iframe|label|legend|li|main|nav|ol|option|p|pre|section|select|small|span"
-    r"|strong|style|sub|summary|sup|svg|table|tbody|td|template|textarea|tfoot|th|thead"
-    r"|title|tr|u|ul|video"
+_HTML = frozenset(
+    (
+        f"{_VOID.pattern}|a|abbr|article|aside|b|blockquote|body|button|canvas|caption|code|dd"
+        "|details|dialog|div|dl|dt|em|fieldset|figcaption|figure|footer|form|h1|h2|h3|h4|h5|h6"
+        "|head|header|html|i|iframe|label|legend|li|main|nav|ol|option|p|pre|section|select|small"
+        "|span|strong|style|sub|summary|sup|svg|table|tbody|td|template|textarea|tfoot|th|thead"
+        "|title|tr|u|ul|video"
+    ).split("|")
 )
 # Of a fence: `xml` is not among them, since calls are written in it.
 PAGE_FENCE = re.compile(r"`{3,}[ \t]*(?:x?html?|jsx|tsx|vue|svelte|astro|mdx)\b", re.IGNORECASE)
@@ -29,9 +30,7 @@ _TAG = re.compile(
 
 def _is_element(name: str) -> bool:
     # A fragment, or a component, whose name begins with a capital letter as no format's tag does.
-    return (
-        not name or _HTML.fullmatch(name) is not None or (name[0].isupper() and not name.isupper())
-    )
+    return not name or name in _HTML or (name[0].isupper() and not name.isupper())
 
 
 def evidence_of_page(before: str) -> str:
@@ -70,9 +69,9 @@ def says_page(call: ToolCall, tool: ToolSpec | None) -> bool:
     """Return True if what was read as a call is a part of a page: its name is that of an element,
     and text or elements are in it that are no parameters of its tool.
     """
-    if not _HTML.fullmatch(call.name) or tool is None or call.status != "ok":
+    if call.name not in _HTML or tool is None or call.status != "ok":
         return False
     names = parameter_names([tool])
     others = [name for name in call.arguments if name not in names]
     loose = any(problem.code == "decode.loose-text" for problem in call.problems)
-    return loose or any(map(_HTML.fullmatch, others))
+    return loose or not _HTML.isdisjoint(others)

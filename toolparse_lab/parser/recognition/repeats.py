@@ -97,14 +97,23 @@ def second_half(calls: Sequence[ToolCall], words: bool) -> range:
     Only the end tells. words: there is text beside the calls.
     """
     half = len(calls) // 2
-    if words or half < 2 or len(calls) % 2 or not all(call.valid for call in calls):
+    if words or half < 2 or len(calls) % 2 or calls[0].name != calls[half].name:
+        return range(0)
+    # The members of two equal objects may stand in another order, which has the same length.
+    if len(calls[0].arguments_json) != len(calls[half].arguments_json):
+        return range(0)
+    if not all(call.valid for call in calls):
         return range(0)
     parted = calls[half].segment_index != calls[half - 1].segment_index
     if not parted or any(a.wire_id != b.wire_id for a, b in zip(calls, calls[half:], strict=False)):
         return range(0)
-    keys = list(map(_key, calls))
-    is_again = keys[:half] == keys[half:] and len(set(keys)) > 1
-    return range(half, len(calls)) if is_again else range(0)
+    keys = {_key(a) for a in calls[:half]} if _is_same(calls, half) else ()
+    return range(half, len(calls)) if len(keys) > 1 else range(0)
+
+
+def _is_same(calls: Sequence[ToolCall], half: int) -> bool:
+    pairs = zip(calls, calls[half:], strict=False)
+    return all(a.name == b.name and _key(a) == _key(b) for a, b in pairs)
 
 
 def halved(calls: tuple[ToolCall, ...], text: str) -> tuple[ToolCall, ...]:
