@@ -29,7 +29,6 @@ from ..values import read_strict, write_canonical
 _OUTSIDE = re.compile(r'["{}\[\]]')
 _INSIDE = re.compile(r'\\.?|"', re.DOTALL)
 _FUNCTIONS = ("function", "custom")
-_NAMES = ("name", "toolName")
 _ARGUMENTS = ("arguments", "input", "args", "parameters")
 
 
@@ -355,7 +354,9 @@ def name_and_arguments(call: Any) -> tuple[Any, Any]:
     said = inner if isinstance(inner, str) else None  # the name alone stands there
     inner = call if said is not None else inner
     arguments = next((a for key in _ARGUMENTS if (a := member(inner, key)) is not None), None)
-    name = next((n for key in _NAMES if (n := member(inner, key)) is not None), said)
+    name = member(inner, "name")
+    if name is None and inner is call:
+        name = said if said is not None else member(call, "toolName")
     return name, arguments
 
 

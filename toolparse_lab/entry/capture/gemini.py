@@ -15,6 +15,7 @@ _USAGE = ("usageMetadata", "usage_metadata")
 _FINISH = ("finishReason", "finish_reason")
 _MODEL = ("modelVersion", "model_version")
 _ID = ("responseId", "response_id")
+NEEDS = frozenset(("candidates", *_FEEDBACK, *_USAGE))
 _REASONS = {
     "STOP": "stop", "1": "stop", "MAX_TOKENS": "length", "2": "length",
     **dict.fromkeys(("3", "4", "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",

@@ -34,12 +34,14 @@ def _nothing(obj: Any, assembly: Assembly) -> bool:
 class Body:
     """A shape of answers.
 
-    title: as errors name it. members: what its objects mostly have, the telling ones first. is_it,
-    take: of a whole answer. is_piece, take_piece: of a piece of a stream. written: True for the
-    JSON text of a response, which a model would not write as its answer.
+    title: as errors name it. needs: members of which each of its objects has one. members: what its
+    objects mostly have, the telling ones first. is_it, take: of a whole answer. is_piece,
+    take_piece: of a piece of a stream. written: True for the JSON text of a response, which a model
+    would not write as its answer.
     """
 
     title: str
+    needs: frozenset[str]
     members: tuple[str, ...]
     is_it: _Question
     take: _Taker
@@ -108,21 +110,25 @@ def _is_choice(obj: Any) -> bool:
 
 BODIES = (
     Body(
-        "a chat or text completion", ("choices", "object", "usage"),
+        "a chat or text completion", frozenset(("choices",)),
+        ("choices", "object", "usage"),
         _is_chat, shapes.take_chat, _is_chat, shapes.take_chat_chunk, _chat_written,
     ),
     Body(
-        "a Responses API object", ("output", "object", "status", "response"),
+        "a Responses API object", frozenset(("output", "type")),
+        ("output", "object", "status", "response"),
         _is_responses, shapes.take_responses, _is_responses_event, _take_responses_piece,
         lambda obj: obj.get("object") == "response" and isinstance(obj["output"], list),
     ),
     Body(
-        "an Anthropic message", ("content_block", "delta", "message", "index"),
+        "an Anthropic message", frozenset(("type",)),
+        ("content_block", "delta", "message", "index"),
         _never, _nothing,
         _has_type(shapes.ANTHROPIC_EVENTS), shapes.take_anthropic_event,
     ),
     Body(
-        "a Gemini response", ("candidates", "usageMetadata", "promptFeedback", "modelVersion"),
+        "a Gemini response", frozenset(gemini.NEEDS),
+        ("candidates", "usageMetadata", "promptFeedback", "modelVersion"),
         gemini.is_gemini, gemini.take_gemini, gemini.is_gemini, gemini.take_gemini_chunk,
         lambda obj: bool(obj.get("candidates")) and all(
             isinstance(c, dict) and ("finishReason" in c or isinstance(c.get("content"), dict))
@@ -130,29 +136,41 @@ BODIES = (
         ),
     ),
     Body(
-        "a Bedrock response", ("output", "stopReason", "metrics", "usage", *bedrock.EVENTS),
+        "a Bedrock response",
+        frozenset((*bedrock.EVENTS, "output", "contentBlockIndex", "stopReason", "usage")),
+        ("output", "stopReason", "metrics", "usage", *bedrock.EVENTS),
         bedrock.is_converse, bedrock.take_converse,
         bedrock.is_converse_event, bedrock.take_converse_event,
         lambda obj: "stopReason" in obj,
     ),
     Body(
-        "a Cohere response", ("message", "finish_reason", "generation_id", "meta"),
+        "a Cohere response", frozenset(("generation_id", "message", "type")),
+        ("message", "finish_reason", "generation_id", "meta"),
         cohere.is_cohere, cohere.take_cohere,
         _has_type(cohere.EVENTS), cohere.take_cohere_event,
     ),
     Body(
-        "a result of the AI SDK", ("toolCalls", "finishReason", "text", "content", "usage"),
+        "a result of the AI SDK", frozenset(("toolCalls", "finishReason", "type")),
+        ("toolCalls", "finishReason", "text", "content", "usage"),
         ai_sdk.is_result, ai_sdk.take_result,
         _has_type(ai_sdk.EVENTS), ai_sdk.take_result_part,
     ),
-    Body("an error", ("error",), is_error, _take_error, is_error, _take_error),
     Body(
-        "an answer of Ollama", ("message", "response", "done", "done_reason", "eval_count"),
+        "an error", frozenset(("error", "Error")),
+        ("error",), is_error, _take_error, is_error, _take_error,
+    ),
+    Body(
+        "an answer of Ollama", frozenset(("done",)),
+        ("message", "response", "done", "done_reason", "eval_count"),
         shapes.is_ollama, shapes.take_ollama, shapes.is_ollama, shapes.take_ollama,
     ),
-    Body("a choice", ("message", "finish_reason"), _is_choice, shapes.take_choice),
     Body(
-        "a message", ("role", "content", "tool_calls", "parts", "stop_reason"),
+        "a choice", frozenset(("message", "text")),
+        ("message", "finish_reason"), _is_choice, shapes.take_choice,
+    ),
+    Body(
+        "a message", frozenset(("role", *shapes.MESSAGE_MEMBERS)),
+        ("role", "content", "tool_calls", "parts", "stop_reason"),
         shapes.is_message, shapes.take_own_message,
     ),
 )  # fmt: skip
@@ -161,28 +179,45 @@ BODIES = (
 WRITTEN = ("choices", "output", "candidates")
 
 
+def _shape_of(obj: Any) -> Body | None:
+    is_dict = type(obj) is dict  # of most others it takes longer to ask
+    for body in BODIES:
+        if not (is_dict and body.needs.isdisjoint(obj)) and body.is_it(obj):
+            return body
+    return None
+
+
+def _shape_of_piece(obj: Any) -> Body | None:
+    is_dict = type(obj) is dict
+    for body in BODIES:
+        if not (is_dict and body.needs.isdisjoint(obj)) and body.is_piece(obj):
+            return body
+    return None
+
+
 def take_response(obj: Any, assembly: Assembly) -> bool:
     """Take in a whole answer. Return False for an object that holds none."""
-    body = next((body for body in BODIES if body.is_it(obj)), None)
+    body = _shape_of(obj)
     return body is not None and body.take(obj, assembly)
 
 
 def take_chunk(chunk: Any, assembly: Assembly) -> bool:
     """Take in a chunk or an event of a stream. Return False for an object that is neither."""
-    body = next((body for body in BODIES if body.is_piece(chunk)), None)
+    body = _shape_of_piece(chunk)
     return body is not None and body.take_piece(chunk, assembly)
 
 
 def is_piece_alone(obj: Any) -> bool:
     """Return True for a piece of a stream that is no whole answer, however damaged."""
-    body = next((body for body in BODIES if body.is_piece(obj)), None)
+    body = _shape_of_piece(obj)
     return body is not None and not body.is_it(obj)
 
 
 def is_event(message: Mapping[str, Any]) -> bool:
     """Return True for the data of an event stream of a known shape, or of one that says a type."""
-    return any(name in message for name in ("choices", "type", "error", "output")) or any(
-        body.is_piece(message) for body in BODIES
+    return (
+        any(name in message for name in ("choices", "type", "error", "output"))
+        or _shape_of_piece(message) is not None
     )
 
 
@@ -190,7 +225,7 @@ def is_envelope(obj: Mapping[str, Any]) -> bool:
     """Return True for an object that is an answer of an interface, whatever is in it: a row of
     a log may have a few of the same members.
     """
-    body = next((body for body in BODIES if body.is_it(obj)), None)
+    body = _shape_of(obj)
     if body is None or body.is_it is is_error:
         return bedrock.is_of_client(obj)
     if body.is_it is _is_choice:

@@ -60,6 +60,13 @@ def _note(noted: dict[str, Any], kind: Any, part: Any) -> None:
     noted.setdefault(f"{str(kind or 'part')[:_LONGEST_KEY]} ({shown})", part)
 
 
+def _is_odd_call(call: Any, whole: bool) -> bool:
+    if type(call) is dict and not _OF_CALL.isdisjoint(call):
+        return False
+    keys = set(keys_of(call))
+    return not _OF_CALL & keys and (whole or bool(keys - _OF_PIECE))
+
+
 _DEEPEST = 200  # levels; Python's own limit on recursion is 1,000 calls
 
 
@@ -201,7 +208,7 @@ class Assembly:
             kind = get(call, "type")
             if isinstance(kind, str) and kind in _SERVER_CALLS:
                 self.pass_over(("listed", get(call, "index")))
-            elif not _OF_CALL & set(keys_of(call)) and (whole or set(keys_of(call)) - _OF_PIECE):
+            elif _is_odd_call(call, whole):
                 self.miss(kind or "tool_calls", call)
             elif whole or ("listed", get(call, "index")) not in self._passed:
                 own.append(call)
@@ -253,13 +260,13 @@ def counts_of_usage(
 # Whole answers: chat and text completions, their choices and messages, Responses API objects,
 # Anthropic messages.
 
-_MESSAGE_MEMBERS = (
+MESSAGE_MEMBERS = (
     "content", "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning",
     "thinking", "parts", "tool_plan",
 )  # fmt: skip
 # Members of messages that say nothing a client has to read or to execute.
 _KNOWN_MEMBERS = frozenset((
-    *_MESSAGE_MEMBERS, "role", "id", "type", "object", "name", "model", "index", "created",
+    *MESSAGE_MEMBERS, "role", "id", "type", "object", "name", "model", "index", "created",
     "annotations", "audio", "images", "thinking_blocks", "reasoning_details", "reasoning_items",
     "reasoning_signature", "reasoning_opaque", "reasoning_text", "encrypted_content",
     "provider_specific_fields", "executed_tools", "citations", "context", "end_turn", "parsed",
@@ -332,7 +339,7 @@ def is_message(obj: Any) -> bool:
         return False
     if not isinstance(get(obj, "content"), (str, list, tuple, type(None))):
         return False
-    return role is not None or any(get(obj, name) is not None for name in _MESSAGE_MEMBERS)
+    return role is not None or any(get(obj, name) is not None for name in MESSAGE_MEMBERS)
 
 
 def _take_message(message: Any, assembly: Assembly, *, whole: bool = True) -> None:
