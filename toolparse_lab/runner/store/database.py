@@ -424,7 +424,10 @@ class Leftovers:
         is_told = self.path is not None and str(self.path) in failure.message
         if is_told or (self.path is None and not self.lost):
             return failure
-        parts, hints = [failure.message], [failure.hint] if failure.hint else []
+        parts, hints = (
+            [f"{failure.message.removesuffix('.')}."],
+            [failure.hint] if failure.hint else [],
+        )
         if self.path is not None:
             parts.append(f"The answers that it did not take are in {self.path}.")
             adding = "toolparse_lab.runner.store.recording.import_recording(path, store)"
