@@ -66,29 +66,48 @@ def test_reports(case: dict[str, Any]) -> None:
             )
 
 
+def logged(case: dict[str, Any]) -> tuple[list[dict[str, Any]], Any]:
+    """The rows of the log, and the tools beside it: a row of a case is one answer, or its text."""
+    text = case["text"]
+    if text is not None and text.startswith("["):
+        return json.loads(text), case["tools"] or None
+    row: dict[str, Any] = {"id": "c1", "input": "Is there a berth?", "tools": case["tools"]}
+    row |= {"target": [], "model": "m", "protocol": case["protocol"]}
+    if text is None:
+        row["error"] = "503"
+    elif text.startswith("{"):
+        row["response"] = json.loads(text)
+    else:
+        row["raw"] = text
+    return [row], None
+
+
 @pytest.mark.parametrize("case", INGESTED, ids=lambda case: case["id"])
 def test_rows_of_logs(case: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("litellm", reason="runs need the lab extra")
-    row = {
-        "id": "c1",
-        "input": "Is there a berth?",
-        "tools": case["tools"],
-        "target": [],
-        "model": "m",
-        "protocol": case["protocol"],
-    }
-    if case["text"] is None:
-        row["error"] = "503"
-    else:
-        text = case["text"]
-        row["response" if text.startswith("{") else "raw"] = (
-            json.loads(text) if text.startswith("{") else text
-        )
-    run = tp.Lab(tmp_path / "runs.db").ingest([row], cases=None, protocol=case["protocol"])
-    (trial,) = run.trials_df().to_dict("records")
+    rows, tools = logged(case)
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        run = lab.ingest(rows, cases=None, tools=tools, protocol=case["protocol"])
+        trial, *_ = run.trials_df().to_dict("records")
+        result = run.trials()[0].result
+        report = run.report().frame.iloc[0]
     expect = case["expect"]
-    if "outcome_not" in expect:
-        assert trial["outcome"] != expect["outcome_not"]
-    else:
-        assert trial["outcome"] == expect["outcome"]
-        assert not trial["counted"] if "counted" in trial else True
+    if isinstance(expect, list):
+        expect = {"calls": expect}
+    seen = {
+        "calls": executable(result) if result is not None else [],
+        "outcome": trial["outcome"],
+        "verdict": trial["verdict"],
+        "error": trial["error"],
+        "input": trial["input"],
+        "tools": [tool["name"] for tool in json.loads(trial["tools_json"])],
+        "counted": trial["outcome"] != "provider_error",
+    }
+    for name, wanted in expect.items():
+        if name == "report":
+            for figure, not_this in wanted.items():
+                assert report[figure.removesuffix("_not")] != not_this
+        elif name.endswith("_not"):
+            assert seen[name.removesuffix("_not")] != wanted, name
+        else:
+            assert seen[name] == wanted, name
