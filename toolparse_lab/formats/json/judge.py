@@ -336,10 +336,14 @@ def _refuse_moved_quote(body: str, edits: Sequence[Edit], *proposals: _Proposal)
 
     for start, stop, edit in places:
         rule = edit.rule if edit.rule in (_UNESCAPED, _BAD_ESCAPE) else ""
-        if (not rule and edit.rule not in _MOVES) or (
-            rule == _BAD_ESCAPE
-            and edited[start + 2 : start + 3] not in _SIGNS
-            and edited[max(0, start - 2) : start] != "\\\\"  # it may have lost its quote
+        if (
+            (not rule and edit.rule not in _MOVES)
+            or (
+                rule == _BAD_ESCAPE
+                and edited[start + 2 : start + 3] not in _SIGNS
+                # It may have lost its quote behind another backslash.
+                and (edited[max(0, start - 2) : start] != "\\\\" or edited[start + 2].isalnum())
+            )
         ):
             continue
         # The strings that it touches, and one that only brackets of the JSON part from it.
