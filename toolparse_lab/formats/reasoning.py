@@ -148,7 +148,8 @@ END_SO_FAR = rf"[<\[◁【]\s{{0,2}}(?:[|\uff5c/\\]{_INSIDE}{{0,52}})?"
 LONGEST_END = 60
 END_STARTS = "<[◁【"
 _END = re.compile(END_PATTERN)
-_END_NEXT = frozenset({"", "/", "\\", "|", "\uff5c", *(end[1] for end in LONE_ENDS)})
+END_NEXT = frozenset({"", *"/\\|\uff5c \t\r\n", *(end[1] for end in LONE_ENDS)})
+"""What may follow the first character of such a closer."""
 _END_BEGUN = re.compile(rf"(?:{END_SO_FAR})\Z")
 STARTS = frozenset(_LEFT + " \t")
 """What a line may begin with whose first visible thing is an opener of reasoning."""
@@ -376,9 +377,6 @@ def _any_end() -> re.Pattern[str]:
 
 def end_at(text: str, pos: int, final: bool) -> int | NeedMore | None:
     """Return the length of the closer at `text[pos]` of reasoning without an opener."""
-    after = text[pos + 1 : pos + 2]
-    if after not in _END_NEXT and not after.isspace():
-        return None
     match = _END.match(text, pos)
     if match is not None:
         return match.end() - pos

@@ -36,7 +36,7 @@ from dataclasses import replace
 from ..core.types import Segment, Span, TextDelta, ToolCall
 from ..formats.base import NEED_MORE, Decoded, NeedMore, Opening
 from ..formats.json.scan import ends_in_value
-from ..formats.reasoning import END_STARTS, STARTS, end_at, opener_before, opens_at
+from ..formats.reasoning import END_NEXT, END_STARTS, STARTS, end_at, opener_before, opens_at
 from ..formats.scan import longest_of
 from ..formats.turns import TURN_ENDS
 from .recognition.fences import Quoting
@@ -319,7 +319,8 @@ class TextScanner:
         # is_head: False for the closer of reasoning.
         setting = self._setting
         quoting = self.quoting
-        if tail[at] in END_STARTS and setting.reads_reasoning and not quoting.fence:
+        may_end = tail[at] in END_STARTS and tail[at + 1 : at + 2] in END_NEXT
+        if may_end and setting.reads_reasoning and not quoting.fence:
             closer = self._thought_end(tail, at, final)
             if closer is not None:
                 return closer
@@ -342,7 +343,7 @@ class TextScanner:
         if self._feed.base + at == self._no_element:
             return None
         if opening.kind == "reasoning" or (
-            self._begins_line(tail, at) and not quoting.page(tail, at, opening)
+            self._begins_line(tail, at) and not (opening.name and quoting.page(tail, at, opening))
         ):
             return opening
         meant = quoting.unless_quoted(tail, at, opening, final)
