@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from toolparse_lab.core.errors import ToolparseError
 from toolparse_lab.entry.capture import capture
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
@@ -173,6 +176,87 @@ def test_such_an_answer_is_no_abstention(place: str, lab: tp.Lab) -> None:
     assert trial.blame.code == "unread_part"
     again = trial.reparse()
     assert (again.outcome, again.sub_code) == (trial.outcome, trial.sub_code)
+
+
+def _arguments(**pieces: Any) -> dict[str, Any]:
+    call = {**pieces, "partialArgs": [{"jsonPath": "$.a[0]", **pieces}]}
+    return {"candidates": [{"content": {"parts": [{"functionCall": call}]}}]}
+
+
+_CALL = {"type": "custom_tool_call", "id": "i", "call_id": "x", "name": "f", "input": "{}"}
+_FUNCTION = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}
+_LOGPROB = {"token": "a", "logprob": -1}
+DAMAGED: tuple[Any, ...] = (
+    *(PLACES[place](_CALL) for place in PLACES if "event" not in place and "array" not in place),
+    _chat_chunks({"tool_calls": [_FUNCTION]}),
+    _responses_events(
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"},
+        {"type": "response.output_item.done", "output_index": 0, "item": _CALL},
+        {"type": "response.completed", "response": _responses(_CALL)},
+    ),
+    _anthropic_events(
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use"}},
+        _delta({"type": "input_json_delta", "partial_json": "{}"}),
+        {"type": "content_block_stop", "index": 0},
+    ),
+    _converse_events({"contentBlockDelta": {"delta": {"toolUse": {"input": "{}"}},
+                                            "contentBlockIndex": 0}}),
+    [{"type": "tool-call-start", "index": 0, "delta": {"message": {"tool_calls": _FUNCTION}}}],
+    {"message": {"content": "x"}, "finish_reason": "COMPLETE"},
+    [{"type": kind, "toolCallId": "t", "toolName": "f", "input": {}}
+     for kind in ("tool-input-start", "tool-input-delta", "tool-input-available")],
+    [_arguments(name="f", stringValue="x", willContinue=True), _arguments(numberValue=1)],
+    {"choices": [{"message": {"content": "a"}, "logprobs": {"content": [_LOGPROB]}}]},
+    {"error": {"message": "x"}},
+)  # fmt: skip
+
+
+def _with_each(value: Any, new: Any) -> Iterator[Any]:
+    """Yield the value with one after the other of its parts, and itself, replaced."""
+    yield new
+    if isinstance(value, (dict, list)):
+        for key, part in list(value.items() if isinstance(value, dict) else enumerate(value)):
+            for other in _with_each(part, new):
+                changed: Any = value.copy()
+                changed[key] = other
+                yield changed
+
+
+@pytest.mark.parametrize(
+    "new", [{}, [], 1, {"type": []}, 10**400, math.nan, b"x"], ids=lambda new: str(new)[:9]
+)
+def test_no_value_at_any_place_of_a_body_makes_it_raise(new: Any) -> None:
+    for body in DAMAGED:
+        for damaged in _with_each(body, new):
+            with suppress(ToolparseError):
+                tp.parse(damaged, tools=TOOLS)
+
+
+def test_hostile_bodies_cost_no_more_than_their_size() -> None:
+    nested: Any = "x"
+    for _ in range(5000):
+        nested = {"type": "message", "content": [nested], "text": nested}
+    assert capture(_gemini({"text": nested})).unread
+    assert capture(_chat({"role": "assistant", "content": [nested]})).unread
+    body: Any = _gemini({"text": "x"})
+    for _ in range(5000):
+        body = {"body": body}
+    with pytest.raises(ToolparseError, match="no answer"):
+        capture(body)
+    # An answer is looked for under each number up to the largest one.
+    for index in (10**15, -1):
+        found = capture([{"choices": [{"index": index, "delta": {"content": "x"}}]}])
+        assert (found.content, found.choices) == ("x", 1)
+    pieces = [_arguments(name="f", stringValue="x", willContinue=True)]
+    pieces += [_arguments(stringValue="x" * 100, willContinue=True)] * 20_000
+    (call,) = capture([*pieces, _arguments(stringValue="!")]).tool_calls
+    text = call["function"]["arguments"]["a"][0]
+    assert (len(text), text[-1]) == (2_000_002, "!")
+
+
+def test_a_models_own_object_is_no_response() -> None:
+    text = '{"candidates": [{"name": "Ann", "content": {"role": "engineer"}}]}'
+    assert tp.parse(text).text == text
 
 
 def test_beside_a_call_it_is_a_warning() -> None:

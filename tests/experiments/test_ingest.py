@@ -500,6 +500,19 @@ def test_a_log_of_requests_and_responses(lab: tp.Lab) -> None:
     assert "planted" not in json.dumps(sent)
 
 
+@pytest.mark.parametrize("pieces", [
+    [{"choices": [{"delta": {"content": RIGHT[:9]}}]},
+     {"choices": [{"delta": {"content": RIGHT[9:]}, "finish_reason": "stop"}]}],
+    [{"candidates": [{"content": {"parts": [{"text": RIGHT[:9]}]}}]},
+     {"candidates": [{"content": {"parts": [{"text": RIGHT[9:]}]}, "finishReason": "STOP"}]}],
+], ids=["chat", "gemini"])  # fmt: skip
+def test_a_file_with_the_pieces_of_one_stream(pieces: Any, lab: tp.Lab, tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text(json.dumps(pieces))
+    (trial,) = lab.ingest(tmp_path / "log.json", tools=[TOOL], protocol="hermes").trials()
+    assert trial.completion is not None
+    assert (trial.completion.raw, trial.completion.stream) == (RIGHT, True)
+
+
 def test_dumps_of_streams(lab: tp.Lab, tmp_path: Path) -> None:
     (tmp_path / "b.sse").write_text(sse("one") + sse("two"))
     (tmp_path / "a.sse").write_text(sse(RIGHT[:30], finish=None, done=False))

@@ -288,6 +288,9 @@ def test_what_is_no_answer_is_counted(lab: tp.Lab) -> None:
     run = lab.ingest([chain, PER_SHAPE["langsmith"]["row"]], progress=False)
     (skipped,) = run.plan.cases.skipped
     assert (skipped.name, skipped.count) == ("chain runs", 1)
+    tool = {"attributes": {"ai.operationId": "ai.toolCall", "ai.toolCall.name": "f"}}
+    run = lab.ingest([tool, PER_SHAPE["ai_sdk"]["row"]], progress=False)
+    assert [skipped.name for skipped in run.plan.cases.skipped] == ["other spans"]
     with pytest.raises(BadCase, match="there are no answers"):
         lab.ingest([chain], progress=False)
 

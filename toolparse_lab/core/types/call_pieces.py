@@ -287,8 +287,7 @@ class _Call:
         if not isinstance(arguments, str):
             arguments = write_canonical(json_value(arguments))
         if not is_first:
-            said = self.value if self.value is not None else joined(self.texts)
-            is_known = isinstance(said, Mapping) or _is_object(said)
+            is_known = isinstance(self.value, Mapping) or _is_object(joined(self.texts))
             if is_known and (not _is_object(arguments) or read_strict(arguments) == {}):
                 return False
         self.texts, self.value, self.begun = [arguments], None, True
@@ -346,6 +345,11 @@ def member(obj: Any, name: str) -> Any:
     return obj.get(name) if isinstance(obj, (dict, Mapping)) else getattr(obj, name, None)
 
 
+def label(value: Any) -> str | int | None:
+    """Return what may be the name or the number of something, None for any other value."""
+    return value if isinstance(value, (str, int)) else None
+
+
 def name_and_arguments(call: Any) -> tuple[Any, Any]:
     """Return the name and the arguments of a tool call, or of a piece of one, as they came."""
     # Some servers leave `function` out and put both into the call. A custom tool has its text in
@@ -365,7 +369,7 @@ def json_value(arguments: Any) -> Any:
     try:
         write_canonical(arguments)
     except (TypeError, ValueError):
-        return json.loads(json.dumps(arguments, default=_members))
+        return json.loads(json.dumps(arguments, default=_members), parse_constant=str)
     return arguments
 
 

@@ -545,9 +545,12 @@ def _entropy(logprob: float | None, token: Any, top: Any) -> float | None:
 
 def _number(x: Any) -> float | None:
     # Infinite ones say that nothing is known, and JSON has none.
-    if isinstance(x, bool) or not isinstance(x, (int, float)) or not math.isfinite(x):
+    if isinstance(x, bool) or not isinstance(x, (int, float)):
         return None
-    return float(x)
+    try:
+        return float(x) if math.isfinite(x) else None
+    except OverflowError:
+        return None
 
 
 # Numbers of tokens: how many are decoded with one, so that it is not at a beginning, and how many

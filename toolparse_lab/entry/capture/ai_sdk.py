@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...core.types.call_pieces import label
 from ...core.types.call_pieces import member as get
 from .parts import first_of, take_part
 from .shapes import Assembly, counts_of_usage, items, plain
@@ -57,7 +58,7 @@ def take_result_part(part: Any, assembly: Assembly) -> bool:
     """Take in a part of a stream."""
     assembly.choices = max(assembly.choices, 1)
     kind = get(part, "type")
-    index = ("call", first_of(part, ("toolCallId", "id")))
+    index = ("call", label(first_of(part, ("toolCallId", "id"))))
     if kind == "text-delta":
         assembly.say(first_of(part, _TEXTS))
     elif kind in ("reasoning-delta", "reasoning"):

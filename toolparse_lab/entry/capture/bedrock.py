@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
+from ...core.types.call_pieces import label
 from ...core.types.call_pieces import member as get
 from ...core.values import read_strict
 from .parts import keys_of, take_part
@@ -64,7 +65,7 @@ def take_converse_event(obj: Any, assembly: Assembly) -> bool:
         start = obj if get(obj, "start") is not None else start
         delta = obj if get(obj, "delta") is not None else delta
     if start is not None:
-        block, index = get(start, "start"), ("block", get(start, "contentBlockIndex"))
+        block, index = get(start, "start"), ("block", label(get(start, "contentBlockIndex")))
         call = get(block, "toolUse")
         if call is not None and get(call, "type") != "server_tool_use":
             assembly.call(index, id=get(call, "toolUseId"), name=get(call, "name"))
@@ -72,7 +73,8 @@ def take_converse_event(obj: Any, assembly: Assembly) -> bool:
             assembly.pass_over(index)
             take_part(block, assembly, index)
     if delta is not None:
-        _take_delta(get(delta, "delta"), ("block", get(delta, "contentBlockIndex")), assembly)
+        index = ("block", label(get(delta, "contentBlockIndex")))
+        _take_delta(get(delta, "delta"), index, assembly)
     for end in (get(obj, "messageStop"), get(obj, "metadata"), obj):
         if end is not None:
             _end(end, assembly)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -317,7 +318,8 @@ def capture(
     if _may_hold(obj):
         # An answer that is passed on inside of another object, or a piece of a stream alone.
         if (inner := passed_on(obj)) is not None:
-            return capture(inner, choice, tokenizer)
+            with suppress(RecursionError):  # bodies in bodies, without an end
+                return capture(inner, choice, tokenizer)
         if events := events_in(obj):
             return _streamed(events, choice, tokenizer)
         if is_piece_alone(obj):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.types.call_pieces import label
 from ...core.types.call_pieces import member as get
 from .parts import first_of, take_part
 from .shapes import Assembly, counts_of_usage, items, take_own_message
@@ -23,7 +24,7 @@ def is_cohere(obj: Any) -> bool:
     """Return True for a whole answer of its chat."""
     if isinstance(get(obj, "generation_id"), str) and isinstance(get(obj, "text"), str):
         return True
-    message, reason = get(obj, "message"), get(obj, "finish_reason")
+    message, reason = get(obj, "message"), label(get(obj, "finish_reason"))
     is_own = reason in _REASONS or get(message, "tool_plan") is not None
     return message is not None and get(message, "content") is not message and is_own
 
@@ -69,7 +70,7 @@ def take_cohere_event(event: Any, assembly: Assembly) -> bool:
         call = (items(calls) or [calls])[0]
         function = get(call, "function")
         assembly.call(
-            ("call", get(event, "index")),
+            ("call", label(get(event, "index"))),
             id=get(call, "id"),
             name=get(function, "name"),
             arguments=get(function, "arguments"),

@@ -7,7 +7,7 @@ from typing import Any
 from ...core.types.call_pieces import member as get
 from .partial_arguments import end_partial
 from .parts import first_of, take_part
-from .shapes import Assembly, counts_of_usage, items, plain
+from .shapes import Assembly, counts_of_usage, items, place_of, plain
 
 # Python's client writes names with underscores, and finish reasons as words of an enum or numbers.
 _FEEDBACK = ("promptFeedback", "prompt_feedback")
@@ -64,8 +64,7 @@ def take_gemini_chunk(obj: Any, assembly: Assembly) -> bool:
         assembly.fail(error)
     candidates = items(get(obj, "candidates"))
     for number, candidate in enumerate(candidates):
-        index = get(candidate, "index")
-        place = index if isinstance(index, int) and len(candidates) == 1 else number
+        place = place_of(candidate, number) if len(candidates) == 1 else number
         assembly.choices = max(assembly.choices, place + 1)
         if place == assembly.choice:
             _take_candidate(candidate, assembly)

@@ -131,7 +131,8 @@ BODIES = (
         ("candidates", "usageMetadata", "promptFeedback", "modelVersion"),
         gemini.is_gemini, gemini.take_gemini, gemini.is_gemini, gemini.take_gemini_chunk,
         lambda obj: bool(obj.get("candidates")) and all(
-            isinstance(c, dict) and ("finishReason" in c or isinstance(c.get("content"), dict))
+            isinstance(c, dict)
+            and ("finishReason" in c or isinstance(get(c.get("content"), "parts"), list))
             for c in obj["candidates"]
         ),
     ),

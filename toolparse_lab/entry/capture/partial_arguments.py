@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from io import StringIO
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ...core.types.call_pieces import json_value
 from ...core.types.call_pieces import member as get
 from ...core.values import write_canonical
 
 if TYPE_CHECKING:
     from .shapes import Assembly
 
+Texts: TypeAlias = "list[tuple[Any, Any]]"
+"""places of the texts that are being written, each a node and a step"""
 # `$.a.b[0]`, and `$['a b']`.
 _STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\[(?:'([^']*)'|"([^"]*)")\]""")
 _VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
@@ -29,13 +33,14 @@ def take_partial(call: Any, assembly: Assembly, index: Any) -> bool:
             return False
         end_partial(assembly)
         assembly.call(index, id=get(call, "id"), name=name)
-        assembly.partial = index, {}
+        assembly.partial = index, {}, []
     if assembly.partial is not None:
-        place, tree = assembly.partial
-        for piece in pieces or ():
-            _put(tree, piece)
+        place, tree, texts = assembly.partial
+        for piece in pieces if isinstance(pieces, (list, tuple)) else ():
+            _put(tree, texts, piece)
         if not more:
             assembly.partial = None
+            _join(texts)
             assembly.call(place, arguments=tree)
     return True
 
@@ -43,11 +48,18 @@ def take_partial(call: Any, assembly: Assembly, index: Any) -> bool:
 def end_partial(assembly: Assembly) -> None:
     """End a call of which no last piece came: its arguments stay open."""
     if assembly.partial is not None:
-        (place, tree), assembly.partial = assembly.partial, None
-        assembly.call(place, arguments=write_canonical(tree)[:-1])
+        (place, tree, texts), assembly.partial = assembly.partial, None
+        _join(texts)
+        assembly.call(place, arguments=write_canonical(json_value(tree))[:-1])
 
 
-def _put(tree: dict[str, Any], piece: Any) -> None:
+def _join(texts: Texts) -> None:
+    for node, step in texts:
+        if isinstance(text := node[step], StringIO):
+            node[step] = text.getvalue()
+
+
+def _put(tree: dict[str, Any], texts: Texts, piece: Any) -> None:
     path = get(piece, "jsonPath") or get(piece, "json_path")
     steps: list[Any] = [
         int(number) if number else key or quoted or doubly
@@ -60,6 +72,8 @@ def _put(tree: dict[str, Any], piece: Any) -> None:
         return
     value = get(piece, found)
     value = get(piece, _SNAKE[found]) if value is None else value
+    if found == "stringValue" and not isinstance(value, str):
+        return
     node: Any = tree
     for step, after in zip(steps, [*steps[1:], None], strict=True):
         if isinstance(node, list) and isinstance(step, int):
@@ -71,7 +85,11 @@ def _put(tree: dict[str, Any], piece: Any) -> None:
         if after is not None:
             empty: Any = [] if isinstance(after, int) else {}
             node[step] = node = before if isinstance(before, (dict, list)) else empty
-        elif found == "stringValue" and isinstance(before, str):
-            node[step] = before + value
+        elif found == "stringValue" and isinstance(before, StringIO):
+            before.write(value)
+        elif found == "stringValue":
+            node[step] = StringIO()
+            node[step].write(value)
+            texts.append((node, step))
         else:
             node[step] = None if found == "nullValue" else value

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ...core.types.call_pieces import label
 from ...core.types.call_pieces import member as get
 from .partial_arguments import take_partial
 
@@ -58,7 +59,7 @@ _OF_TEXT = frozenset((
     "provider_details", "provider_metadata", "metadata", "extras",
 ))  # fmt: skip
 # Custom tools of xAI's that it runs itself; nothing else tells them from a client's.
-SERVER_TOOLS = frozenset((
+_SERVER_TOOLS = frozenset((
     "web_search", "web_search_with_snippets", "browse_page", "open_page", "open_page_with_find",
     "x_keyword_search", "x_semantic_search", "x_user_search", "x_thread_fetch", "view_image",
     "view_x_video", "code_execution", "collections_search", "file_search",
@@ -97,8 +98,13 @@ def take_part(part: Any, assembly: Assembly, index: Any) -> None:
         kind, reader = _reader_of(part)
         if get(part, "providerExecuted") is True:
             assembly.pass_over(index)
-        elif reader is None or not reader(part, assembly, index):
-            assembly.miss(kind, part)
+        else:
+            try:
+                is_read = reader is not None and reader(part, assembly, index)
+            except RecursionError:  # parts in parts, deeper than any provider nests them
+                is_read = False
+            if not is_read:
+                assembly.miss(kind, part)
 
 
 def _reader_of(part: Any) -> tuple[str, _Reader | None]:
@@ -153,8 +159,14 @@ def _call(part: Any, assembly: Assembly, index: Any) -> bool:
     return True
 
 
+def is_of_server(item: Any, assembly: Assembly) -> bool:
+    """Return True for a custom tool that the server runs itself."""
+    name = label(get(item, "name"))
+    return name in _SERVER_TOOLS and name not in assembly.offered
+
+
 def _custom(part: Any, assembly: Assembly, index: Any) -> bool:
-    if get(part, "name") not in SERVER_TOOLS - assembly.offered:
+    if not is_of_server(part, assembly):
         return _call(part, assembly, index)
     assembly.pass_over(index)
     return True

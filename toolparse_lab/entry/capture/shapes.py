@@ -13,14 +13,16 @@ Assembly.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Literal
 
-from ...core.types.call_pieces import CallPieces, name_and_arguments
+from ...core.types.call_pieces import CallPieces, json_value, label, name_and_arguments
 from ...core.types.call_pieces import member as get
 from ...core.types.tokens import TokenPieces
 from ...core.values import write_canonical
-from .parts import SERVER_TOOLS, keys_of, take_part
+from .parts import is_of_server, keys_of, take_part
 
 
 def items(x: Any) -> list[Any]:
@@ -95,7 +97,7 @@ class Assembly:
         # Names of the tools that the request offered, where the response repeats them.
         self.offered: frozenset[str] = frozenset()
         # Of a call whose arguments come value by value, see `partial_arguments`.
-        self.partial: tuple[Any, dict[str, Any]] | None = None
+        self.partial: tuple[Any, dict[str, Any], list[Any]] | None = None
         # What nobody knows: each kind with its keys, once.
         self.missed: dict[str, Any] = {}
         self._parts = 0
@@ -186,7 +188,7 @@ class Assembly:
         with one. Of any other object its JSON is the message."""
         message = error if isinstance(error, str) else get(error, "message")
         if not isinstance(message, str) or not message:
-            message = write_canonical(plain(error))
+            message = write_canonical(json_value(plain(error)))
         self.error = message
 
     def call(self, index: Any, *, id: Any = None, name: Any = None, arguments: Any = None) -> None:
@@ -205,12 +207,12 @@ class Assembly:
         """Add the `tool_calls` of a message, or of the delta of one, see `CallPieces.take_list`."""
         own = []
         for call in calls:
-            kind = get(call, "type")
+            kind, place = get(call, "type"), ("listed", label(get(call, "index")))
             if isinstance(kind, str) and kind in _SERVER_CALLS:
-                self.pass_over(("listed", get(call, "index")))
+                self.pass_over(place)
             elif _is_odd_call(call, whole):
                 self.miss(kind or "tool_calls", call)
-            elif whole or ("listed", get(call, "index")) not in self._passed:
+            elif whole or not self.passes(place):
                 own.append(call)
         self.calls.take_list(own, whole=whole)
         for call in own:
@@ -459,12 +461,20 @@ def take_chat_chunk(chunk: Any, assembly: Assembly) -> bool:
     if (error := get(chunk, "error")) is not None:
         assembly.fail(error)
     for number, choice in enumerate(get(chunk, "choices")):
-        index = get(choice, "index")
-        place = index if isinstance(index, int) else number
+        place = place_of(choice, number)
         assembly.choices = max(assembly.choices, place + 1)
         if place == assembly.choice:
             _take_delta(choice, assembly)
     return True
+
+
+def place_of(choice: Any, number: int) -> int:
+    """Return which answer a choice is of: its index, or its number in its chunk."""
+    index = get(choice, "index")
+    return index if isinstance(index, int) and 0 <= index < _MOST_CHOICES else number
+
+
+_MOST_CHOICES = 1024  # more than any provider gives: each answer that there may be is looked at
 
 
 def _take_delta(choice: Any, assembly: Assembly) -> None:
@@ -492,8 +502,9 @@ _OF_CHOICE = frozenset((
 
 def _is_call(item: Any, assembly: Assembly) -> bool:
     # A custom tool may be one that the server runs.
-    kind, own = get(item, "type"), get(item, "name") not in SERVER_TOOLS - assembly.offered
-    return kind == "function_call" or (kind == "custom_tool_call" and own)
+    kind = get(item, "type")
+    own = kind == "custom_tool_call" and not is_of_server(item, assembly)
+    return kind == "function_call" or own
 
 
 class _CallItems:
@@ -514,10 +525,10 @@ class _CallItems:
 
     def of_part(self, event: Any) -> int:
         """Return the key of the call of which an event says arguments, or a part of them."""
-        place, item_id = get(event, "output_index"), get(event, "item_id")
+        place, item_id = label(get(event, "output_index")), get(event, "item_id")
         key = self.known(item_id, None)
         if key is None:
-            key = self._at(place, self._over | self._fed if item_id else self._over)
+            key = self._at(place, self._over, self._fed if item_id else ())
         if item_id:
             self._fed.add(key)
         return self._note(key, place, item_id, None)
@@ -528,15 +539,15 @@ class _CallItems:
         key = self.known(item_id, call_id)
         if key is None:
             # One that is announced is new. One that is whole may have been announced without ids.
-            key = self._at(place, self._over if over else set(self.names))
+            key = self._at(place, self._over if over else self.names)
         if over:
             self._over.add(key)
         return self._note(key, place, item_id, call_id)
 
-    def _at(self, place: Any, others: set[int]) -> int:
+    def _at(self, place: Any, *others: Collection[int]) -> int:
         # The call at a place, or the last one where the event tells no place; else a new one.
         key = self._keys.get(("place", place), -1) if place is not None else len(self.names) - 1
-        return len(self.names) if key < 0 or key in others else key
+        return len(self.names) if key < 0 or any(key in keys for keys in others) else key
 
     def _note(self, key: int, place: Any, item_id: Any, call_id: Any) -> int:
         self.names.setdefault(key, "")
@@ -564,15 +575,17 @@ def _state_items(output: Any, assembly: Assembly) -> None:
     found = [item for item in items(output) if _is_call(item, assembly)]
     known = assembly.items
     keys = [known.known(get(item, "id"), get(item, "call_id")) for item in found]
-    left = [key for key in known.names if key not in keys]
+    left: dict[Any, deque[int]] = {}  # by name
+    for unclaimed in sorted(known.names.keys() - set(keys)):
+        left.setdefault(known.names[unclaimed], deque()).append(unclaimed)
     for item, key in zip(found, keys, strict=True):
         if key is None:
-            names = ("", get(item, "name"))
-            key = next((key for key in left if known.names[key] in names), None)
-            if key is None:
-                key = known.of_item(item, ("new", len(known.names)), over=True)
+            waiting = [left.get(name) for name in ("", label(get(item, "name")))]
+            firsts = [of_name for of_name in waiting if of_name]
+            if firsts:
+                key = min(firsts, key=itemgetter(0)).popleft()
             else:
-                left.remove(key)
+                key = known.of_item(item, ("new", len(known.names)), over=True)
         _state_item(item, assembly, key)
 
 
@@ -609,7 +622,7 @@ def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
     # Of a call everything counts that says a part of it or the whole: servers leave out any of
     # these events. Other `….done` events only repeat what came in deltas.
     assembly.choices = max(assembly.choices, 1)
-    place, item = get(event, "output_index"), get(event, "item")
+    place, item = label(get(event, "output_index")), get(event, "item")
     if kind in _DELTAS:
         _DELTAS[kind](assembly, get(event, "delta"))
         assembly.tokens.take_logprobs(get(event, "logprobs"))
@@ -641,7 +654,7 @@ def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
         if kind == "completed":
             says, thinks = not assembly.says_nothing, bool(assembly.reasoning)
             for number, item in enumerate(items(get(response, "output"))):
-                known = {"message": says, "reasoning": thinks}.get(get(item, "type"), False)
+                known = {"message": says, "reasoning": thinks}.get(str(get(item, "type")), False)
                 if known:
                     _look(item, assembly)
                 elif not _is_call(item, assembly):
@@ -667,7 +680,8 @@ def take_anthropic_event(event: Any, assembly: Assembly) -> bool:
     """Take in an event of Anthropic's messages."""
     kind = get(event, "type")
     assembly.choices = max(assembly.choices, 1)
-    block, delta, index = get(event, "content_block"), get(event, "delta"), get(event, "index")
+    block, delta = get(event, "content_block"), get(event, "delta")
+    index = label(get(event, "index"))
     if kind == "message_start":
         message = get(event, "message")
         assembly.identify(message)
@@ -685,7 +699,7 @@ def take_anthropic_event(event: Any, assembly: Assembly) -> bool:
         assembly.think(get(block, "thinking"))
     elif kind == "content_block_delta":
         # Pieces of some kinds (signatures, citations) are no words of the model.
-        part = get(delta, "type")
+        part = label(get(delta, "type"))
         if part == "text_delta":
             assembly.say(get(delta, "text"))
         elif part == "thinking_delta":

@@ -56,8 +56,20 @@ def _file_rows(path: Path, split: str | None) -> RowSource:
     if suffixes[-1:] == [".eval"] and path.is_file():
         return _inspect_log(path)
     if suffixes[-1:] == [".json"] or suffixes[-2:] == [".json", ".gz"]:
-        return replace(read_json(path, whole=True), path=path)
+        rows = read_json(path, whole=True)
+        return replace(rows, rows=_pieces_as_one(rows.rows), path=path)
     return rows_of(path, split=split)
+
+
+def _pieces_as_one(rows: Iterator[tuple[int | None, Any]]) -> Iterator[tuple[int | None, Any]]:
+    # An array of the pieces of one stream is one answer.
+    for number, row in rows:
+        if number == 1 and isinstance(row, Mapping) and (is_chunk(row) or is_gemini(row)):
+            members = [(number, row), *rows]
+            pieces = [piece for _, piece in members]
+            yield from [(number, pieces)] if _is_stream(pieces) else members
+        else:
+            yield number, row
 
 
 def at_most(rows: RowSource, most: int | None) -> RowSource:

@@ -248,6 +248,13 @@ def _genai(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
     }
 
 
+_OF_SDK = tuple(
+    f"{root}ai.{name}."
+    for root in ("", "attributes.")
+    for name in ("response", "prompt", "toolCall")
+)
+
+
 @shape(
     "ai_sdk",
     ("attributes", "ai.", "attributes.ai."),
@@ -261,9 +268,7 @@ def _genai(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
     },
     "wire text and chunks, cost",
     lambda row: (
-        _is_span(
-            row, ("ai.response.", "ai.prompt.", "attributes.ai.response.", "attributes.ai.prompt.")
-        )
+        _is_span(row, _OF_SDK)
         and not _is_span(row, ("gen_ai.output.", "attributes.gen_ai.output."))
     ),
 )
@@ -273,6 +278,9 @@ def ai_sdk(row: Row, log: Log) -> Iterator[Cells]:
 
 def _sdk_span(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
     sdk, genai = at(attributes, "ai"), at(attributes, "gen_ai")
+    if at(sdk, "toolCall") is not None:
+        log.leave_out("other spans", "they are no answer of a model")
+        return
     name = str(first(at(sdk, "operationId"), span.get("name")) or "")
     trace = str(first(pick(span, "traceId", "trace_id"), pick(span, "context.trace_id")) or "")
     if ".do" in name:
