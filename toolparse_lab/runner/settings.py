@@ -22,10 +22,12 @@ from ..core.types import Policy
 from .exchange.redaction import SecretText, is_secret_name, redact
 from .exchange.types import Model
 from .trust import (
+    NO_KEY,
     doubtful,
     folders_upward,
     host_of,
     is_foreign,
+    is_own_host,
     is_this_machine,
     is_trusted,
     sent_variables,
@@ -481,6 +483,8 @@ def _model(alias: str, table: Any, source: Source | None, environ: Mapping[str, 
     key = values.pop("api_key_env", None)
     if key is not None:
         values["api_key"] = value_of(str(key))
+    elif source is not None and not source.trusted and not is_own_host(table):
+        values["api_key"] = NO_KEY
 
     # Names and addresses are in every record, the latter without their logins.
     for name in ("name", "api_base"):

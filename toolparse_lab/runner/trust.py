@@ -36,6 +36,9 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "cohere": ("CO",),
     "cohere_chat": ("CO", "COHERE"),
     "azure_ai": ("AZURE",),
+    "openrouter": ("OR",),
+    "perplexity": ("PERPLEXITYAI",),
+    "watsonx": ("WX", "WML"),
     "ollama_chat": ("OLLAMA",),
 }
 # Provider -> the hosts that its key may go to, or their ends; without `api_base` it is its own.
@@ -55,7 +58,13 @@ _HOSTS: Mapping[str, tuple[str, ...]] = {
     "xai": ("api.x.ai",),
     "bedrock": (".amazonaws.com",),
 }
-_PLAIN = (("gpt", "openai"), ("o1", "openai"), ("o3", "openai"), ("claude", "anthropic"))
+_PLAIN = ((re.compile(r"(chat)?gpt|o\d|ft:"), "openai"), (re.compile("claude"), "anthropic"))
+# What litellm looks for by itself where it is given no key; AWS's two others only sign.
+_KEY = re.compile(r"(API_?KEY|(?<!_ACCESS)_KEY|TOKEN|JWT)(?!_ID)")
+_ON_DISK = frozenset({"vertex_ai", "vertex_ai_beta", "github_copilot", "chatgpt"})
+"""Providers whose login is found without any variable."""
+NO_KEY = "none"
+"""In the place of a key, so that litellm does not look for one of its own, such as OpenAI's."""
 
 
 def provider_word(name: str) -> str:
@@ -68,7 +77,7 @@ def provider_word(name: str) -> str:
     word, slash, _ = name.partition("/")
     if slash:
         return word.lower()
-    return next((provider for begin, provider in _PLAIN if name.startswith(begin)), "")
+    return next((provider for begin, provider in _PLAIN if begin.match(name)), "")
 
 
 def is_own_name(variable: str, provider: str) -> bool:
@@ -108,33 +117,66 @@ def variables_in(value: Any) -> Iterator[str]:
             yield from variables_in(member)
 
 
+def _own_keys(provider: str, environ: Mapping[str, str]) -> list[str]:
+    # Of vLLM litellm reads the long name alone.
+    return [
+        name
+        for name in environ
+        if is_own_name(name, provider) and _KEY.search(name) and not name.startswith("VLLM_")
+    ]
+
+
 def sent_variables(table: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
-    """Return the variables that the host of a model gets: those that are set, the provider's usual
-    key among them where the file names none.
+    """Return the variables that the host of a model gets: those that are set, the provider's own
+    keys among them where the file names none.
     """
-    own = f"{provider_word(str(table['name'])).upper()}_API_KEY"
-    names = [str(table.get("api_key_env") or own), *variables_in(table)]
-    return [name for name in dict.fromkeys(names) if environ.get(name)]
+    key = table.get("api_key_env")
+    keys = [str(key)] if key else _own_keys(provider_word(str(table["name"])), environ)
+    return [name for name in dict.fromkeys([*keys, *variables_in(table)]) if environ.get(name)]
+
+
+def is_own_host(table: Mapping[str, Any]) -> bool:
+    """Return True for a model that is asked at its provider, or on this machine."""
+    base = table.get("api_base")
+    if base is None:
+        return True
+    if not isinstance(base, str):
+        return False
+    host = host_of(base).partition(":")[0]
+    return is_this_machine(base) or any(
+        host == end or (end.startswith(".") and host.endswith(end))
+        for end in _HOSTS.get(provider_word(str(table["name"])), ())
+    )
 
 
 def doubtful(table: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
-    """Return the variables of a model that go beyond its provider's own names and hosts."""
+    """Return the variables of a model that go beyond its provider's own names and hosts, and its
+    login where that is in no variable.
+    """
     provider = provider_word(str(table["name"]))
-    base = table.get("api_base")
-    host = host_of(base if isinstance(base, str) else None).partition(":")[0]
-    own_host = (
-        base is None
-        or (isinstance(base, str) and is_this_machine(base))
-        or any(
-            host == end or (end.startswith(".") and host.endswith(end))
-            for end in _HOSTS.get(provider, ())
-        )
-    )
-    return [
+    own_host = is_own_host(table)
+    names = [
         name
         for name in sent_variables(table, environ)
         if not (own_host and is_own_name(name, provider))
     ]
+    if not own_host and provider in _ON_DISK:
+        names.append(f"the login of {provider}")
+    for model in _fallbacks(table):
+        if not is_own_host(model):
+            own = _own_keys(provider_word(str(model["name"])), environ)
+            names += [name for name in (*own, "OPENAI_API_KEY") if environ.get(name)]
+    return list(dict.fromkeys(names))
+
+
+def _fallbacks(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    # litellm asks these in the model's place, each at an address of its own.
+    params = table.get("params")
+    listed = params.get("fallbacks") if isinstance(params, Mapping) else None
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, Mapping):
+            base = one.get("api_base", one.get("base_url"))
+            yield {"name": one.get("model", table["name"]), "api_base": base}
 
 
 def trusted_folders() -> list[Path]:
