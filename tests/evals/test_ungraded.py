@@ -135,6 +135,8 @@ def test_one_definition_of_a_failure(tmp_path: Path, capsys: Any) -> None:
     with tp.Lab(store) as lab:
         run = lab.open()
         assert Counter((t.outcome, t.cause) for t in run.failures()) == expected
+        turned_away = {str(t.blame) for t in run.failures() if t.cause == "rate_limited"}
+        assert turned_away == {"Server turned it away: a rate or a quota was used up."}
         report = run.report()
         listed = report.failures.set_index(["outcome", "sub_code"])["n"].to_dict()
         assert listed == expected

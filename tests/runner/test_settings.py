@@ -192,8 +192,10 @@ def test_a_host_of_nobody_gets_no_key_that_litellm_finds(tmp_path: Path) -> None
 
 def test_a_file_does_not_put_answers_on_another_machine(tmp_path: Path) -> None:
     store = 'store = "postgresql://evil.example/db"'
-    with pytest.raises(BadSettings, match=r"evil\.example"):
+    with pytest.raises(BadSettings, match=r"evil\.example") as refused:
         load(tmp_path, store, trust=False).check_store()
+    # Not every command that opens a store has --trust.
+    assert "--store" in str(refused.value)
     load(tmp_path, store).check_store()
     load(tmp_path, 'store = "postgresql://localhost/db"', trust=False).check_store()
 

@@ -24,7 +24,8 @@ EXIT_CODES = {
     2: "wrong usage, or an input that cannot be used",
     3: "incomplete: a provider, the disk or this program failed, or a limit was reached; what was "
     "recorded is kept",
-    130: "interrupted by Ctrl-C or SIGTERM; what was recorded is kept",
+    130: "interrupted by Ctrl-C; what was recorded is kept",
+    143: "ended by SIGTERM; what was recorded is kept",
 }
 
 

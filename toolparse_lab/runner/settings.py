@@ -156,7 +156,14 @@ class Settings:
         from_file = self.origins["store"].startswith(str(self.source.path))
         if from_file and host_of(store) and not is_this_machine(store):
             what = "a file does not decide alone to record on another machine"
-            raise untrusted(self.origins["store"], what, [host_of(store)], self.source.path)
+            raise untrusted(
+                self.origins["store"],
+                what,
+                [host_of(store)],
+                self.source.path,
+                expected="a file, or a server on this machine",
+                way="name the store by --store",
+            )
 
     @property
     def unknown(self) -> dict[str, str]:

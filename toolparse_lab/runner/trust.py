@@ -221,12 +221,20 @@ def folders_upward(start: Path) -> tuple[list[Path], list[Path]]:
     return folders[: root + 1], folders[root + 1 :]
 
 
-def untrusted(where: str, what: str, names: Iterable[str], file: Path) -> BadSettings:
-    """Return the error for what a file of settings may not decide alone."""
+def untrusted(
+    where: str,
+    what: str,
+    names: Iterable[str],
+    file: Path,
+    *,
+    expected: str = "a name and a host of the model's own provider",
+    way: str = "pass trust=True",
+) -> BadSettings:
+    """Return the error for what a file of settings may not decide alone. way: one way out."""
     return BadSettings(
         f"{where}: {what}",
         got=", ".join(names),
-        expected="a name and a host of the model's own provider",
-        hint="if you know where this file comes from, pass trust=True, or add its folder to "
+        expected=expected,
+        hint=f"if you know where this file comes from, {way}, or add its folder to "
         f'~/.config/{OWN_FILE}: trusted = ["{file.resolve().parent}"]',
     )

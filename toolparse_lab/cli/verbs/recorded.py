@@ -209,7 +209,7 @@ _LISTS = {
         "status",
         "items",
         "done",
-        "failed",
+        "not_answered",
         "cases",
         "cost",
         "models",

@@ -14,7 +14,7 @@ LAYERS: Mapping[str, str] = {
     "model": "It wrote the wrong call, a broken one, or none.",
     "sampler": "Temperature, quantisation or speculative decoding made the text fall apart.",
     "template": "The chat template did not show the model what was sent, or could not be rendered.",
-    "server": "Its parser, its flags, its stream or its filter lost or changed what was written.",
+    "server": "Its parser, flags, stream or filter lost or changed the text, or it refused.",
     "transport": "The connection failed or ended before the answer did.",
     "client": "The request asked for it: a token limit, a wrong key, another format.",
     "reader": "The parser that read the recorded answer failed.",

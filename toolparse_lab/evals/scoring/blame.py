@@ -51,7 +51,7 @@ _OF_ERROR: Mapping[str, Layer] = {
     "auth": "client",
     "not_found": "client",
     "bad_request": "client",
-    "rate_limited": "client",
+    "rate_limited": "server",
     "context_overflow": "client",
     "refused": "server",
     "server_error": "server",
@@ -347,6 +347,8 @@ def _error(w: _Witnesses) -> Blame | None:
         "client": "Client broke it: the request was not accepted.",
         "server": "Server failed: it gave an error instead of an answer.",
     }
+    if c.error_kind == "rate_limited" and layer == "server":
+        return _says("Server turned it away: a rate or a quota was used up.", evidence)
     return _says(words[layer], evidence)
 
 
