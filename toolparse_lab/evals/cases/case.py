@@ -72,8 +72,8 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _TOOLS = "a list of tool definitions with different names"
 _INPUT = "a text, or a list of messages with role and content"
 _TARGET = (
-    'a list of {"name", "arguments"}, or a rule such as {"$ordered": […]}; [] where no call is right; '
-    "no target where it is not graded"
+    'a list of {"name", "arguments"}, or a rule such as {"$ordered": […]}; [] where no call is '
+    "right; no target where it is not graded"
 )
 
 

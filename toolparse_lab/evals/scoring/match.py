@@ -582,19 +582,26 @@ class _Rules:
             return match
         # Each call takes the next wanted one that fits, or one behind optional ones.
         fits = [[not differences for differences in row] for row in self._table(items)]
-        reached: dict[int, tuple[int, ...]] = {0: ()}
+        optional = [is_optional(want) for want in items]
+        # Where the calls so far may end -> their picks, each beside those before it.
+        reached: dict[int, Any] = {0: ()}
         for row in fits:
-            further: dict[int, tuple[int, ...]] = {}
-            for start, picks in reached.items():
-                for j in range(start, len(items)):
-                    if row[j]:
-                        further.setdefault(j + 1, (*picks, j))
-                    if not is_optional(items[j]):
-                        break
+            further: dict[int, Any] = {}
+            picks = None
+            for j, fit in enumerate(row):
+                picks = reached.get(j) if picks is None else picks
+                if picks is not None and fit:
+                    further[j + 1] = (picks, j)
+                if not optional[j]:
+                    picks = None
             reached = further
         for start, picks in reached.items():
-            if all(is_optional(want) for want in items[start:]):
-                return Match(True, pairs=tuple(enumerate(picks)))
+            if all(optional[start:]):
+                taken = []
+                while picks:
+                    picks, j = picks
+                    taken.append(j)
+                return Match(True, pairs=tuple(enumerate(reversed(taken))))
         return self._out_of_order(items, match.pairs)
 
     def _out_of_order(self, items: list[Any], pairs: tuple[tuple[int, int], ...]) -> Match:
