@@ -128,6 +128,13 @@ HOSTILE = (
     ('name = "cohere/m"\napi_base = "https://evil.example/v1"', "CO_API_KEY"),
     ('name = "azure/m"\napi_base = "https://evil.example/v1"', "AZURE_OPENAI_API_KEY"),
     ('name = "bedrock/m"\napi_base = "https://evil.example/v1"', "AWS_BEARER_TOKEN_BEDROCK"),
+    # Where anybody may have a server, although the name ends as the provider's does.
+    (
+        'name = "bedrock/m"\napi_base = "https://x.execute-api.eu-1.amazonaws.com"',
+        "AWS_BEARER_TOKEN_BEDROCK",
+    ),
+    ('name = "azure_ai/m"\napi_base = "https://x.eu.cloudapp.azure.com"', "AZURE_OPENAI_API_KEY"),
+    ('name = "openai/m"\napi_base = "https://openrouter.ai/api/v1"', "OPENAI_API_KEY"),
     ('name = "vertex_ai/m"\napi_base = "https://evil.example/v1"', "the login of vertex_ai"),
     (
         'name = "hosted_vllm/m"\napi_base = "http://127.0.0.1:8/v1"\n'
@@ -170,6 +177,10 @@ def test_a_file_does_not_decide_alone_who_gets_a_variable(
         'name = "hosted_vllm/m"\napi_base = "http://localhost:8000/v1"\napi_key_env = "VLLM_KEY"',
         'name = "anthropic/m"\napi_base = "https://api.anthropic.com"',
         'name = "o4-mini"\napi_key_env = "OPENAI_API_KEY"',
+        # Many are asked as OpenAI is: with their own key, at their own host.
+        'name = "openai/m"\napi_base = "https://openrouter.ai/api/v1"\n'
+        'api_key_env = "OPENROUTER_API_KEY"',
+        'name = "openai/m"\napi_base = "http://0.0.0.0:8000/v1"\napi_key_env = "VLLM_KEY"',
         'name = "hosted_vllm/m"\napi_base = "http://gpu:8000/v1"',
     ],
 )
@@ -178,6 +189,7 @@ def test_a_provider_s_own_names_and_hosts_need_no_word(tmp_path: Path, table: st
         "OPENAI_API_KEY": "planted-a",
         "VLLM_KEY": "planted-b",
         "ANTHROPIC_API_KEY": "planted-c",
+        "OPENROUTER_API_KEY": "planted-d",
     }
     assert load(tmp_path, f"[models.m]\n{table}", trust=False, environ=environ).model("m")
 

@@ -41,23 +41,41 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "watsonx": ("WX", "WML"),
     "ollama_chat": ("OLLAMA",),
 }
-# Provider -> the hosts that its key may go to, or their ends; without `api_base` it is its own.
+# Provider -> the hosts that its key may go to; without `api_base` it is its own. A star is one
+# label: below many a cloud's name anybody may have a server.
 _HOSTS: Mapping[str, tuple[str, ...]] = {
     "openai": ("api.openai.com",),
     "anthropic": ("api.anthropic.com",),
-    "azure": (".openai.azure.com", ".cognitiveservices.azure.com"),
-    "azure_ai": (".azure.com",),
+    "azure": (
+        "*.openai.azure.com", "*.cognitiveservices.azure.com", "*.api.cognitive.microsoft.com",
+    ),
+    "azure_ai": (
+        "*.openai.azure.com", "*.cognitiveservices.azure.com", "*.services.ai.azure.com",
+        "*.*.models.ai.azure.com",
+    ),
     "openrouter": ("openrouter.ai",),
     "mistral": ("api.mistral.ai",),
     "groq": ("api.groq.com",),
     "deepseek": ("api.deepseek.com",),
-    "together_ai": ("api.together.xyz",),
+    "together_ai": ("api.together.xyz", "api.together.ai"),
     "fireworks_ai": ("api.fireworks.ai",),
     "gemini": ("generativelanguage.googleapis.com",),
-    "vertex_ai": (".googleapis.com",),
+    "vertex_ai": ("aiplatform.googleapis.com", "*-aiplatform.googleapis.com"),
     "xai": ("api.x.ai",),
-    "bedrock": (".amazonaws.com",),
-}
+    "bedrock": ("bedrock-runtime.*.amazonaws.com",),
+    "cerebras": ("api.cerebras.ai",),
+    "cohere": ("api.cohere.com", "api.cohere.ai"),
+    "cohere_chat": ("api.cohere.com", "api.cohere.ai"),
+    "dashscope": ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"),
+    "deepinfra": ("api.deepinfra.com",),
+    "huggingface": ("router.huggingface.co",),
+    "moonshot": ("api.moonshot.ai", "api.moonshot.cn"),
+    "nvidia_nim": ("integrate.api.nvidia.com",),
+    "perplexity": ("api.perplexity.ai",),
+    "sambanova": ("api.sambanova.ai",),
+    "zai": ("api.z.ai",),
+}  # fmt: skip
+_LOCAL = ("hosted_vllm", "ollama", "lm_studio")
 _PLAIN = ((re.compile(r"(chat)?gpt|o\d|ft:"), "openai"), (re.compile("claude"), "anthropic"))
 # What litellm looks for by itself where it is given no key; AWS's two others only sign.
 _KEY = re.compile(r"(API_?KEY|(?<!_ACCESS)_KEY|TOKEN|JWT)(?!_ID)")
@@ -99,7 +117,10 @@ def is_this_machine(address: str | None) -> bool:
     """Return True for an address of this machine alone."""
     try:
         name = urlsplit(address or "").hostname or ""
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+        if name == "localhost":
+            return True
+        place = ipaddress.ip_address(name)
+        return place.is_loopback or place.is_unspecified
     except ValueError:
         return False
 
@@ -142,10 +163,24 @@ def is_own_host(table: Mapping[str, Any]) -> bool:
         return True
     if not isinstance(base, str):
         return False
-    host = host_of(base).partition(":")[0]
-    return is_this_machine(base) or any(
-        host == end or (end.startswith(".") and host.endswith(end))
-        for end in _HOSTS.get(provider_word(str(table["name"])), ())
+    return is_this_machine(base) or _is_host_of(base, provider_word(str(table["name"])))
+
+
+def _is_host_of(address: str, provider: str) -> bool:
+    host = host_of(address).partition(":")[0]
+    patterns = (re.escape(name).replace(r"\*", "[a-z0-9-]+") for name in _HOSTS.get(provider, ()))
+    return any(re.fullmatch(pattern, host) for pattern in patterns)
+
+
+def _goes_home(variable: str, address: Any) -> bool:
+    # Many are asked as openai/…: a key may go to the provider whose name it bears, and any key of
+    # a model to this machine.
+    if not isinstance(address, str):
+        return False
+    here = is_this_machine(address) and _KEY.search(variable) is not None
+    return any(
+        is_own_name(variable, provider) and (here or _is_host_of(address, provider))
+        for provider in (*_HOSTS, *_LOCAL)
     )
 
 
@@ -159,6 +194,7 @@ def doubtful(table: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
         name
         for name in sent_variables(table, environ)
         if not (own_host and is_own_name(name, provider))
+        and not _goes_home(name, table.get("api_base"))
     ]
     if not own_host and provider in _ON_DISK:
         names.append(f"the login of {provider}")
