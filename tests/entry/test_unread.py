@@ -254,6 +254,17 @@ def test_hostile_bodies_cost_no_more_than_their_size() -> None:
     assert (len(text), text[-1]) == (2_000_002, "!")
 
 
+@pytest.mark.parametrize("part", [
+    {"type": "tool-f", "toolCallId": "t", "state": "input-streaming", "input": {"a": 1}},
+    {"type": "tool-f", "toolCallId": "t", "state": "input-streaming"},
+    {"type": "tool-invocation", "toolInvocation": {
+        "state": "partial-call", "toolCallId": "t", "toolName": "f", "args": {"a": 1}}},
+])  # fmt: skip
+def test_a_call_that_is_still_written_is_cut_off(part: dict[str, Any]) -> None:
+    (call,) = tp.parse({"role": "assistant", "parts": [part]}, tools=TOOLS).calls
+    assert (call.name, call.status) == ("f", "truncated")
+
+
 def test_a_models_own_object_is_no_response() -> None:
     text = '{"candidates": [{"name": "Ann", "content": {"role": "engineer"}}]}'
     assert tp.parse(text).text == text

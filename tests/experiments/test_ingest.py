@@ -500,6 +500,22 @@ def test_a_log_of_requests_and_responses(lab: tp.Lab) -> None:
     assert "planted" not in json.dumps(sent)
 
 
+@pytest.mark.parametrize("answer", [
+    response(),
+    {"output": {"message": {"role": "assistant", "content": [{"text": RIGHT}]}}},
+    {"candidates": [{"content": {"parts": [{"text": RIGHT}]}, "finishReason": "STOP"}]},
+    {"text": RIGHT, "toolCalls": [], "finishReason": "stop"},
+    {"output": [message(RIGHT)], "status": "success"},
+    {"message": message(RIGHT), "done": True},
+], ids=["chat", "converse", "gemini", "ai sdk", "responses", "ollama"])  # fmt: skip
+def test_a_question_stands_beside_the_members_of_an_answer(answer: Any, lab: tp.Lab) -> None:
+    row = {"prompt": "Weather?", "tools": [TOOL], "case_id": "q", "model": "m", **answer}
+    (trial,) = lab.ingest([row]).trials()
+    assert trial.completion is not None
+    assert (trial.case_id, trial.case.input, trial.completion.raw) == ("q", "Weather?", RIGHT)
+    assert [tool.name for tool in trial.case.tools] == [TOOL["name"]]
+
+
 @pytest.mark.parametrize("pieces", [
     [{"choices": [{"delta": {"content": RIGHT[:9]}}]},
      {"choices": [{"delta": {"content": RIGHT[9:]}, "finish_reason": "stop"}]}],

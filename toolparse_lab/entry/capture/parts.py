@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ...core.types.call_pieces import label
+from ...core.types.call_pieces import json_value, label
 from ...core.types.call_pieces import member as get
+from ...core.values import write_canonical
 from .partial_arguments import take_partial
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ _SERVER_TOOLS = frozenset((
     "x_keyword_search", "x_semantic_search", "x_user_search", "x_thread_fetch", "view_image",
     "view_x_video", "code_execution", "collections_search", "file_search",
 ))  # fmt: skip
+
+
+_UNFINISHED = ("input-streaming", "partial-call")  # states of the AI SDK's parts
 
 
 def first_of(part: Any, names: tuple[str, ...]) -> Any:
@@ -155,6 +159,9 @@ def _call(part: Any, assembly: Assembly, index: Any) -> bool:
         name = kind.removeprefix("tool-") if kind.startswith("tool-") else None
         if arguments is None and (name is None or name == "call"):
             return False
+    if get(part, "state") in _UNFINISHED and not isinstance(arguments, str):
+        # An object that was made of the beginning of its text.
+        arguments = write_canonical(json_value(arguments or {}))[:-1]
     assembly.call(index, id=first_of(part, IDS), name=name, arguments=arguments)
     return True
 

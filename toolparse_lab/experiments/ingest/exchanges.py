@@ -28,17 +28,13 @@ from ...runner.failures import LONGEST_MESSAGE, kind_of_status, reported_kind
 from ...runner.store.store import Store
 from .answers import answer_to_offer, counts_of, facts_of
 from .columns import Settings, tool_choice_of
-from .shapes.parts import of_request
+from .shapes.parts import OF_REQUEST, of_request
 
 # How it works. The path says which API was asked, and so which members of the request are the
 # question. The response is read by the same shapes as every other one. Each event of a stream has
 # the time of the piece in which it became whole.
 
 _EVENT = re.compile(rb"^(?:data:[ ]?)?([^\r\n]+)(?:\r\n|\r|\n|\Z)", re.M)
-_OF_THE_QUESTION = (
-    "model", "messages", "tools", "functions", "prompt", "input", "instructions", "system",
-    "contents", "systemInstruction", "system_instruction", "toolConfig", "config",
-)  # fmt: skip
 # Gemini and Bedrock have the model in the path.
 _MODEL = re.compile(r"/models?/([^/:?]+(?::\d+)?)(?::|/(?:converse|invoke))")
 _DATABASE = re.compile(r"(sqlite|postgres(ql)?)(\+\w+)?://")
@@ -166,7 +162,7 @@ def _case(id: str, body: Mapping[str, Any]) -> Case:
         unpack_cases(pack_cases([case]))
     except ToolparseError:
         # What a case cannot contain was asked all the same, and can be looked at as text.
-        members = [body.get(name) for name in _OF_THE_QUESTION[1:] if body.get(name) is not None]
+        members = [body.get(name) for name in OF_REQUEST[1:] if body.get(name) is not None]
         return Case(id, write_canonical(members))
     return case
 
@@ -284,7 +280,7 @@ def _completion(
         "model": {"name": model},
         "model_alias": model,
         "messages": [dict(m) for m in case.messages],
-        "params": redact_named({k: v for k, v in asked.items() if k not in _OF_THE_QUESTION}),
+        "params": redact_named({k: v for k, v in asked.items() if k not in OF_REQUEST}),
         "stream": captured.stream,
         "trial": choice,
     }

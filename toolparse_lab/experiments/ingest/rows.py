@@ -41,10 +41,11 @@ from .columns import (
     tool_choice_of,
 )
 from .shapes import Log, ShapedRow
-from .shapes.parts import messages_of, of_request
+from .shapes.parts import ASKED, OF_REQUEST, messages_of, of_request
 from .sources import kind_of
 
 _CASE = ("input", "messages", "tools", "target", "metadata")
+_OF_OWN_CASE = ("case_id", "target", "trial", "metadata")
 _NUMBERS: Mapping[str, type] = {
     "prompt_tokens": int, "completion_tokens": int, "cost": float, "latency": float, "ttft": float,
 }  # fmt: skip
@@ -135,6 +136,10 @@ class RowReader:
             )
         else:
             cells = {"raw" if isinstance(row, str) else "response": row}
+            if isinstance(row, Mapping) and any(row.get(name) for name in ASKED):
+                # Its question stands beside the members of the answer.
+                cells["request"] = {name: row[name] for name in OF_REQUEST if name in row}
+                cells |= {name: row[name] for name in _OF_OWN_CASE if row.get(name) is not None}
 
         # The choices of one response share its request and its error.
         request = place.mapping(cells.get("request"), "request")

@@ -215,9 +215,8 @@ def _asked(x: Mapping[str, Any]) -> Iterator[Cells]:
     for part in items_of(parts):
         if isinstance(result := _result_of(part), dict):
             yield result
-        elif at(part, "part_kind") in _OF_PYDANTIC:
-            words = asked_message(_OF_PYDANTIC[part["part_kind"]], text_of(part.get("content")))
-            yield words
+        elif (role_said := _OF_PYDANTIC.get(str(at(part, "part_kind")))) is not None:
+            yield asked_message(role_said, text_of(part.get("content")))
         else:
             others.append(part)
     if others:
@@ -239,14 +238,7 @@ def _result_of(part: Any) -> Cells | None:
     if inner is None and kind not in _RESULTS:
         return None
     result = part if inner is None else inner
-    value = next(
-        (
-            v
-            for k in ("response", "result", "output", "content")
-            if (v := at(result, k)) is not None
-        ),
-        None,
-    )
+    value = first_of(result, _RESULT)
     if isinstance(value, Mapping) and set(value) == {"type", "value"}:  # the AI SDK's output
         value = value["value"]
     message: Cells = {"role": "tool", "content": text_of(value) or ""}
@@ -425,23 +417,25 @@ def whole_of(response: Any, error: Any = None) -> Cells:
     raise Damaged("response", "the response is no answer of a model", response)
 
 
-_ASKED = ("messages", "contents", "input", "prompt")
+ASKED = ("messages", "contents", "input", "prompt")
 _SYSTEM = ("system", "systemInstruction", "system_instruction", "instructions")
 _TOOLS = ("tools", "functions")
+OF_REQUEST = ("model", *ASKED, *_SYSTEM, *_TOOLS, "toolConfig", "config")
+"""the members of a request's body that say what was asked of whom"""
 
 
 def of_request(request: Any, **more: Any) -> Cells:
     # Messages, tools and parameters of a request's body, of any interface.
     body = mapping_of(request)
     config = mapping_of(body.get("config"))  # of Google's client
-    asked = first(*(body.get(name) for name in _ASKED))
+    asked = first(*(body.get(name) for name in ASKED))
     tools = first(
         *(body.get(name) for name in _TOOLS),
         at(body, "toolConfig", "tools"),
         config.get("tools"),
         at(body, "model_request_parameters", "function_tools"),
     )
-    params = {k: v for k, v in body.items() if k not in (*_ASKED, *_SYSTEM, *_TOOLS, "config")}
+    params = {k: v for k, v in body.items() if k not in (*ASKED, *_SYSTEM, *_TOOLS, "config")}
     return {
         **with_system(
             question_of(asked), first(*(at(x, n) for x in (body, config) for n in _SYSTEM))
