@@ -87,7 +87,7 @@ def _end(obj: Any, assembly: Assembly) -> None:
     reason = get(obj, "finishReason")
     if not isinstance(reason, str):
         reason = first_of(reason, ("unified", "raw"))
-    assembly.finish(_REASONS.get(reason, reason) if isinstance(reason, str) else None)
+    assembly.finish(reason, _REASONS)
     model = get(get(obj, "response"), "modelId")
     if isinstance(model, str):
         assembly.ids.setdefault("model", model)

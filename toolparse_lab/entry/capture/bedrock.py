@@ -94,8 +94,7 @@ def _take_delta(delta: Any, index: Any, assembly: Assembly) -> None:
 
 
 def _end(obj: Any, assembly: Assembly) -> None:
-    reason = get(obj, "stopReason")
-    assembly.finish(_REASONS.get(reason, reason) if isinstance(reason, str) else None)
+    assembly.finish(get(obj, "stopReason"), _REASONS)
     usage = plain(get(obj, "usage"))
     if isinstance(usage, Mapping) and "inputTokens" in usage:
         assembly.usage = counts_of_usage(

@@ -83,8 +83,7 @@ def take_cohere_event(event: Any, assembly: Assembly) -> bool:
 
 
 def _end(obj: Any, assembly: Assembly) -> None:
-    reason = get(obj, "finish_reason")
-    assembly.finish(_REASONS.get(reason, reason) if isinstance(reason, str) else None)
+    assembly.finish(get(obj, "finish_reason"), _REASONS)
     tokens = get(get(obj, "usage"), "tokens") or get(get(obj, "meta"), "tokens")
     if tokens is not None:
         assembly.usage = counts_of_usage(get(tokens, "input_tokens"), get(tokens, "output_tokens"))

@@ -180,18 +180,12 @@ BODIES = (
 WRITTEN = ("choices", "output", "candidates")
 
 
-def _shape_of(obj: Any) -> Body | None:
+def _shape_of(obj: Any, *, piece: bool = False) -> Body | None:
     is_dict = type(obj) is dict  # of most others it takes longer to ask
     for body in BODIES:
-        if not (is_dict and body.needs.isdisjoint(obj)) and body.is_it(obj):
-            return body
-    return None
-
-
-def _shape_of_piece(obj: Any) -> Body | None:
-    is_dict = type(obj) is dict
-    for body in BODIES:
-        if not (is_dict and body.needs.isdisjoint(obj)) and body.is_piece(obj):
+        if is_dict and body.needs.isdisjoint(obj):
+            continue
+        if body.is_piece(obj) if piece else body.is_it(obj):
             return body
     return None
 
@@ -204,13 +198,13 @@ def take_response(obj: Any, assembly: Assembly) -> bool:
 
 def take_chunk(chunk: Any, assembly: Assembly) -> bool:
     """Take in a chunk or an event of a stream. Return False for an object that is neither."""
-    body = _shape_of_piece(chunk)
+    body = _shape_of(chunk, piece=True)
     return body is not None and body.take_piece(chunk, assembly)
 
 
 def is_piece_alone(obj: Any) -> bool:
     """Return True for a piece of a stream that is no whole answer, however damaged."""
-    body = _shape_of_piece(obj)
+    body = _shape_of(obj, piece=True)
     return body is not None and not body.is_it(obj)
 
 
@@ -218,7 +212,7 @@ def is_event(message: Mapping[str, Any]) -> bool:
     """Return True for the data of an event stream of a known shape, or of one that says a type."""
     return (
         any(name in message for name in ("choices", "type", "error", "output"))
-        or _shape_of_piece(message) is not None
+        or _shape_of(message, piece=True) is not None
     )
 
 

@@ -94,6 +94,11 @@ def keys_of(part: Any) -> list[str]:
     return [str(name) for name, value in part.items() if value is not None]
 
 
+def is_seen(kind: Any) -> bool:
+    """Return True for a kind that a client has neither to read nor to execute."""
+    return isinstance(kind, str) and kind.replace("-", "_") in _SEEN
+
+
 def take_part(part: Any, assembly: Assembly, index: Any) -> None:
     """Take in a part of an answer, or an item of one. index: of the call that it may be."""
     if isinstance(part, str):
@@ -116,12 +121,11 @@ def _reader_of(part: Any) -> tuple[str, _Reader | None]:
     if not isinstance(kind, str):
         kind = get(part, "part_kind")
     if isinstance(kind, str):
-        word = kind.replace("-", "_")
-        if word in _SEEN:
+        if is_seen(kind):
             return kind, _seen
         # A part of the AI SDK's messages has the tool's name in its kind.
         is_named = kind.startswith("tool-") and get(part, "toolCallId") is not None
-        return kind, _READERS.get(word) or (_call if is_named else None)
+        return kind, _READERS.get(kind.replace("-", "_")) or (_call if is_named else None)
     member = next((name for name in _MEMBERS if get(part, name) is not None), "")
     if not member and _OF_TEXT.issuperset(keys_of(part)):
         return member, _seen
@@ -183,8 +187,7 @@ def _call_in(*members: str) -> _Reader:
     # The call is an object under one of these members of the part.
     def read(part: Any, assembly: Assembly, index: Any) -> bool:
         call = first_of(part, members)
-        kind = get(call, "type")
-        if isinstance(kind, str) and kind in _SEEN:
+        if is_seen(get(call, "type")):
             assembly.pass_over(index)
             return True
         return take_partial(call, assembly, index) or _call(call, assembly, index)

@@ -22,7 +22,7 @@ from ...core.types.call_pieces import CallPieces, json_value, label, name_and_ar
 from ...core.types.call_pieces import member as get
 from ...core.types.tokens import TokenPieces
 from ...core.values import write_canonical
-from .parts import is_of_server, keys_of, take_part
+from .parts import is_of_server, is_seen, keys_of, take_part
 
 
 def items(x: Any) -> list[Any]:
@@ -47,11 +47,7 @@ def eats(raw: str, content: str) -> bool:
 
 _IDS = ("id", "model", "provider", "system_fingerprint")
 _MOST_KEYS, _LONGEST_KEY = 8, 40
-# A call in a list that a server has run itself (xAI), and what a client's own has.
-_SERVER_CALLS = frozenset((
-    "web_search_call", "x_search_call", "code_interpreter_call", "code_execution_call",
-    "collections_search_call", "file_search_call", "mcp_call",
-))  # fmt: skip
+_OWN_WORDS: Mapping[str, str] = {}
 _OF_CALL = frozenset(("function", "custom", "name", "arguments", "input", "parameters", "args"))
 _OF_PIECE = frozenset(("id", "index", "type"))
 
@@ -174,14 +170,16 @@ class Assembly:
         if isinstance(usage, Mapping) and usage:
             self.usage = {**(self.usage or {}), **usage}
 
-    def finish(self, reason: Any) -> None:
-        """Take over a finish reason, in the provider's own word.
+    def finish(self, reason: Any, words: Mapping[str, str] = _OWN_WORDS) -> None:
+        """Take over a finish reason, in the provider's own word, or in that of `words` for it.
 
         The last one counts, but "stop" does not take back one that says more. Chunks before the
         last one have None there, and some servers an empty string.
         """
-        if isinstance(reason, str) and reason and (reason != "stop" or self.finish_reason is None):
-            self.finish_reason = reason
+        if isinstance(reason, str) and reason:
+            reason = words.get(reason, reason)
+            if reason != "stop" or self.finish_reason is None:
+                self.finish_reason = reason
 
     def fail(self, error: Any) -> None:
         """Note an error in the answer's place or after its beginning: a message, or an object
@@ -208,7 +206,7 @@ class Assembly:
         own = []
         for call in calls:
             kind, place = get(call, "type"), ("listed", label(get(call, "index")))
-            if isinstance(kind, str) and kind in _SERVER_CALLS:
+            if is_seen(kind):  # one that a server has run itself (xAI)
                 self.pass_over(place)
             elif _is_odd_call(call, whole):
                 self.miss(kind or "tool_calls", call)
