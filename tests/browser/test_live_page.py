@@ -151,7 +151,7 @@ def test_the_address_says_what_is_seen(page: Page, tmp_path: Path) -> None:
         assert 'g({"x":"1"})' in page.locator(".tpb-row").first.inner_text()
         page.get_by_text("×2").click()
         page.locator(".tpb-row").nth(3).wait_for()
-        page.get_by_label("cause", exact=True).select_option("unknown_tool")
+        page.get_by_label("cause", exact=True).select_option("call.unknown-tool")
         until(page, "document.querySelectorAll('.tpb-row').length === 1")
         page.locator(".tpb-row").first.click()
         page.wait_for_selector(".tpb-detail .tp")
@@ -160,11 +160,11 @@ def test_the_address_says_what_is_seen(page: Page, tmp_path: Path) -> None:
         page.reload()
         page.wait_for_selector(".tpb-detail .tp", timeout=WAIT)
         assert page.url == there
-        assert page.get_by_label("cause", exact=True).input_value() == "unknown_tool"
+        assert page.get_by_label("cause", exact=True).input_value() == "call.unknown-tool"
         page.go_back()
         until(page, "!document.querySelector('.tpb-open')")
-        assert "cause=unknown_tool" in page.url
-        page.get_by_role("button", name="take away cause: unknown_tool").click()
+        assert "cause=call.unknown-tool" in page.url
+        page.get_by_role("button", name="take away cause: call.unknown-tool").click()
         until(page, "document.querySelectorAll('.tpb-row').length === 3")
         # Another browser that is sent the link sees the same, once it has the token.
         other = page.context.browser
