@@ -122,19 +122,38 @@ def is_same_model(asked: str, served: str) -> bool:
     False
     >>> is_same_model("gpt-4o-2024-05-13", "gpt-4o-2024-08-06")
     False
+    >>> is_same_model("vertex_ai/claude-3-5-sonnet@20240620", "claude-3-5-sonnet-20240620")
+    True
     """
     one, other = _last(asked), _last(served)
     if one == other:
         return True
     bare_one, bare_other = _without_version(one), _without_version(other)
-    # Of two versions one must be any, or the newest.
+    # Of two versions one must be any, or the newest, or both are of one day.
+    day = _day_of(one)
     return bare_one == bare_other and bool(
-        bare_one in (one, other) or _NEWEST.search(one) or _NEWEST.search(other)
+        bare_one in (one, other)
+        or _NEWEST.search(one)
+        or _NEWEST.search(other)
+        or (day and day == _day_of(other))
     )
 
 
+# What Bedrock puts before a model's own name: a region, and who made it.
+_MAKER = re.compile(
+    r"(?:[a-z]{2,6}(?:-gov)?\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\."
+)
+_DAY = re.compile(r"(20\d{2})-?(\d{2})-?(\d{2})(?!\d)")
+
+
 def _last(name: str) -> str:
-    return name.lower().rstrip("/").rsplit("/", 1)[-1].removesuffix(".gguf")
+    last = name.lower().rstrip("/").rsplit("/", 1)[-1].removesuffix(".gguf")
+    return _MAKER.sub("", last, count=1) if _MAKER.match(last) else last
+
+
+def _day_of(name: str) -> str:
+    found = _DAY.search(name)
+    return "".join(found.groups()) if found else ""
 
 
 def _without_version(name: str) -> str:

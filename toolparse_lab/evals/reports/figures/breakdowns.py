@@ -439,7 +439,10 @@ def served_notes(part: pd.DataFrame) -> Iterator[str]:
         of_model = part["model"].astype("string") == model
         n, total = int((other & of_model).sum()), sum(served.values())
         names = ", ".join(f"{name} {count}" for name, count in served.items())
-        if n:
+        if n == total and len(served) == 1:
+            name = next(iter(served))
+            yield f"All answers of {model} name {name}: an alias, or another model."
+        elif n:
             yield (
                 f"{n} of {counted(total, 'answer')} of {model} name another model than the one "
                 f"that was asked ({names}): its figures are theirs too."
