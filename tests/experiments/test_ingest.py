@@ -500,6 +500,23 @@ def test_a_log_of_requests_and_responses(lab: tp.Lab) -> None:
     assert "planted" not in json.dumps(sent)
 
 
+@pytest.mark.parametrize("depth", [300, 900, 3000])
+@pytest.mark.parametrize("row", [
+    '{"request": {"contents": %s}, "response": "hi"}',
+    '{"request": {"messages": [{"role": "user", "content": %s}]}, "response": "hi"}',
+    '{"response": {"choices": [{"message": {"role": "assistant", "content": %s}}]}}',
+    '{"response": {"error": %s}}',
+])  # fmt: skip
+def test_a_row_that_is_nested_without_an_end_costs_one_row(
+    row: str, depth: int, lab: tp.Lab, tmp_path: Path
+) -> None:
+    nested = '{"parts": [' * depth + '"a"' + "]}" * depth
+    (tmp_path / "log.jsonl").write_text(f'{{"raw": "fine"}}\n{row % nested}\n')
+    run = lab.ingest(tmp_path / "log.jsonl")
+    left_out = sum(skipped.count for skipped in run.plan.cases.skipped)
+    assert len(run.trials()) + left_out == 2
+
+
 @pytest.mark.parametrize("answer", [
     response(),
     {"output": {"message": {"role": "assistant", "content": [{"text": RIGHT}]}}},

@@ -150,6 +150,7 @@ class PieceReader:
         """Return what is in the rows of a piece."""
         self._cases.clear()
         readings: list[list[Observed | Answer | BadCase]] = []
+        sent: list[list[dict[str, Any]]] = []  # the request and the response of each answer
         for line, row in piece:
             if isinstance(row, Passed):
                 found = answers_in(row, line or 0, self.rows.tools, self.rows.model)
@@ -161,14 +162,17 @@ class PieceReader:
             for one in shaped:
                 answers: list[Observed | Answer | BadCase] = []
                 try:
-                    answers += self.rows.read(line, one, self.log)
+                    for observed in self.rows.read(line, one, self.log):
+                        sent.append([_request(observed), _response(observed)])
+                        answers.append(observed)
                 except BadCase as e:
                     answers.append(e)
+                except RecursionError:
+                    answers.append(self.setup.source.bad("this row is nested too deep", line))
                 readings.append(answers)
         # The environment is looked through for credentials once for all of them.
         good = [x for answers in readings for x in answers if isinstance(x, Observed)]
-        bodies = redact_strings([[_request(x), _response(x)] for x in good])
-        made = map(self._answer, good, bodies)
+        made = map(self._answer, good, redact_strings(sent))
         return [
             [next(made) if isinstance(x, Observed) else x for x in answers] for answers in readings
         ]
