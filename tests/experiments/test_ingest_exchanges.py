@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,16 @@ def test_a_store_takes_in_its_own_exchanges(store: Path) -> None:
     with tp.Lab(store) as lab:
         assert lab.ingest(lab.store).run_id == lab.ingest(f"sqlite:///{store}").run_id
         assert len(lab.runs()) == 1
+
+
+def test_an_exchange_that_is_nested_without_an_end_costs_one(store: Path) -> None:
+    nested = '{"a": ' * 900 + "1" + "}" * 900
+    deep = passed({"content": "No."}).request.replace(b'"m"', f'"m", "extra": {nested}'.encode())
+    record(store, passed({"content": "No."}), replace(passed({"content": "No."}), request=deep))
+    with tp.Lab(store.with_name("runs.db")) as lab:
+        run = lab.ingest(store)
+        left_out = sum(skipped.count for skipped in run.plan.cases.skipped)
+        assert len(run.trials()) + left_out == 2
 
 
 def test_requests_without_a_model_or_tools_take_those_given(store: Path) -> None:

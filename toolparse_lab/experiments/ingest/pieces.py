@@ -132,6 +132,9 @@ class Setup:
         return cls(source, isinstance(lines, JsonLines), shaped, settings, now), rows.rows
 
 
+_TOO_DEEP = "this row is nested too deep"
+
+
 class PieceReader:
     """Reads pieces of a source one after the other. Raises as `RowReader` does."""
 
@@ -154,7 +157,10 @@ class PieceReader:
         for line, row in piece:
             if isinstance(row, Passed):
                 found = answers_in(row, line or 0, self.rows.tools, self.rows.model)
-                readings.append([self._exchanged(row, line, answer) for answer in found])
+                try:
+                    readings.append([self._exchanged(row, line, answer) for answer in found])
+                except RecursionError:
+                    readings.append([self.setup.source.bad(_TOO_DEEP, line)])
                 continue
             if self.setup.are_lines:
                 row = JsonLines.row_of(self.setup.source.name, line, row)
@@ -168,7 +174,7 @@ class PieceReader:
                 except BadCase as e:
                     answers.append(e)
                 except RecursionError:
-                    answers.append(self.setup.source.bad("this row is nested too deep", line))
+                    answers.append(self.setup.source.bad(_TOO_DEEP, line))
                 readings.append(answers)
         # The environment is looked through for credentials once for all of them.
         good = [x for answers in readings for x in answers if isinstance(x, Observed)]
