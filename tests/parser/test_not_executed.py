@@ -12,6 +12,7 @@ import pytest
 import toolparse_lab as tp
 from tests.bridge import joined
 from tests.tools import function_named
+from toolparse_lab.core.errors import CallRetracted
 from toolparse_lab.integrations.litellm_bridge import completion
 
 TOOLS = [
@@ -93,7 +94,10 @@ def bridge_streamed(text: str, said: str, **more: Any) -> list[str]:
     chunks = completion(
         "openai/m", messages(said), tools=TOOLS, mock_response=text, stream=True, **more
     )
-    return [name for _, name, _ in joined(list(chunks))["calls"]]
+    try:
+        return [name for _, name, _ in joined(list(chunks))["calls"]]
+    except CallRetracted:  # the stream ends with it, and the call has no end
+        return []
 
 
 PATHS: dict[str, Callable[..., list[str]]] = {

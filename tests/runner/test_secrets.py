@@ -25,7 +25,7 @@ import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.tables import each_case
 from tests.tools import object_schema
-from toolparse_lab.core.errors import BadSettings, ProviderError
+from toolparse_lab.core.errors import BadSettings, ProviderError, StoreError
 from toolparse_lab.runner.complete import guard_logs
 from toolparse_lab.runner.exchange.redaction import (
     SecretText,
@@ -246,7 +246,7 @@ def shown(value: Any) -> str:
     out = [repr(value), str(value), ascii(value), f"{value!r:>10}"]
     methods = [m for m in ("_repr_html_", "_repr_markdown_") if hasattr(value, m)]
     out += [str(getattr(value, method)()) for method in methods]
-    with contextlib.suppress(TypeError, AttributeError, pickle.PicklingError):
+    with contextlib.suppress(TypeError, AttributeError, pickle.PicklingError, StoreError):
         out.append(pickle.dumps(value).decode("latin-1"))
     return "\n".join(out)
 

@@ -326,6 +326,7 @@ def test_a_log_s_parameters_are_those_of_the_model() -> None:
     assert found == {"top_a": 2, "top_b": 3, "top_p": 1}
 
 
+@pytest.mark.skipif(LOWEST, reason="this litellm asks one endpoint in both arms")
 def test_two_arms_at_two_endpoints_are_told_apart(tmp_path: Path) -> None:
     """With an effort, litellm asks for native tools by the Responses API, which takes no seed."""
     with Providers() as server, tp.Lab(tmp_path / "runs.db") as lab:
@@ -377,6 +378,7 @@ def test_zeros_beside_an_answer_count_nothing(text: str, counts: Any) -> None:
     assert tp.Lab(":memory:").ingest([row]).frame()["prompt_tokens"].isna().all() == bool(text)
 
 
+@pytest.mark.skipif(LOWEST, reason="this litellm sends a budget in place of the effort")
 def test_effort_is_a_factor_and_claude_thinks_without_a_temperature(tmp_path: Path) -> None:
     with Providers() as server, tp.Lab(tmp_path / "runs.db") as lab:
         model = tp.Model("anthropic/claude-sonnet-4-6", api_base=server.url, api_key="planted")
@@ -404,6 +406,7 @@ def test_effort_is_a_factor_and_claude_thinks_without_a_temperature(tmp_path: Pa
 # -- who answered
 
 
+@pytest.mark.skipif(LOWEST, reason="this litellm gives a fallback its own price in streams alone")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_a_fallback_s_answer_is_its_own(stream: bool, tmp_path: Path) -> None:
     """One question of four is refused by the first model and answered by the second, at ten times

@@ -422,7 +422,7 @@ class IncompleteError(ToolparseError):
 
 
 class CallRetracted(IncompleteError):
-    """Arguments of a call were streamed, and it is no call that may be executed after all."""
+    """A call whose arguments were streamed turned out to be none that may be executed."""
 
     code = "call-retracted"
 

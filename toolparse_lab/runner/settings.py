@@ -145,7 +145,7 @@ class Settings:
         return _model(alias, self.tables[alias], self.source, self.environ)
 
     def sent_by(self, alias: str) -> str:
-        """Return which host gets which variables for a configured model, "" if none is sent."""
+        """Return which host gets which variables for a model, "" if none is sent."""
         return sent_by(self.tables[alias], self.environ)
 
     def check_store(self) -> None:

@@ -58,7 +58,8 @@ def reward(
     >>> judge = reward("hermes")
     >>> call = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
     >>> wanted = [{"name": "f", "arguments": {"a": 1}}]
-    >>> judge([call, "I cannot."], tools=[[{"name": "f"}]] * 2, target=[wanted] * 2)
+    >>> tool = {"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}
+    >>> judge([call, "I cannot."], tools=[[tool]] * 2, target=[wanted] * 2)
     [1.0, 0.0]
     """
     shares = dict(WEIGHTS if weights is None else weights)

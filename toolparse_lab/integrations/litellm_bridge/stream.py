@@ -353,8 +353,10 @@ class ChunkReader:
                 self.retracted = CallRetracted(why, hint="stream_arguments=False sends whole calls")
             return None
         if kind == "tool-input-start":
-            # The provider's own calls may be the same ones: then the end decides.
-            if id in at_once or state.own:
+            # The provider's own calls may be the same ones, and a second call of a tool may be the
+            # first one said again: then the end decides.
+            is_second = any(one["name"] == part["toolName"] for one in state.written)
+            if id in at_once or state.own or is_second:
                 return None
             state.shown[id] = state.calls
             state.calls += 1

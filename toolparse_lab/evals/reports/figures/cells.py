@@ -207,7 +207,7 @@ def same_questions(trials: pd.DataFrame) -> dict[Any, Any]:
     alike = codes.duplicated(keep=False).to_numpy()
     cases = cases[alike & (cases["input"].notna() & ~cases["input"].isin([""])).to_numpy()]
     cases = cases.astype(object)
-    first = cases.fillna("").groupby(columns, sort=False)["case_id"]
+    first = cases.where(cases.notna(), "").groupby(columns, sort=False)["case_id"]
     cases = cases[first.transform("size") > 1]
     return dict(zip(cases["case_id"], first.transform("first")[cases.index], strict=True))
 
