@@ -111,6 +111,8 @@ def shown_models() -> dict[str, tuple[tp.Model, list[str]]]:
     return {alias: (model, needed.get(alias, [])) for alias, model in names["models"].items()}
 
 
+# After an answer of Ollama, litellm asks its server for the model, which may be gone by then.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("native", [False, True], ids=["prompted", "native"])
 @pytest.mark.parametrize("alias", PAGE_DIALECTS)
 def test_a_model_of_the_page_answers(
