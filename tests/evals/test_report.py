@@ -32,7 +32,7 @@ from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.differences import mcnemar_exact
 from toolparse_lab.evals.reports.figures.report import EMBEDDED_MODEL, Report
 from toolparse_lab.evals.reports.figures.view import RunView
-from toolparse_lab.evals.reports.pages.columns import interval_bar, percent
+from toolparse_lab.evals.reports.pages.columns import interval_bar
 from toolparse_lab.evals.reports.pages.text import aligned
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES
 from toolparse_lab.evals.scoring.score import Score
@@ -531,22 +531,6 @@ def test_text_fits_the_terminal() -> None:
 def test_aligned_counts_wide_letters_as_two() -> None:
     lines = aligned(["名", "n"], [["a", "1"], ["数学", "22"]], 1).splitlines()
     assert lines[2:] == ["a      1", "数学  22"]
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.0, "0 %"),
-        (1.0, "100 %"),
-        (0.999, "99 %"),
-        (0.001, "<1 %"),
-        (0.5, "50 %"),
-        (float("nan"), "–"),
-        (None, "–"),
-    ],
-)
-def test_percent_never_rounds_to_certainty(share: float | None, text: str) -> None:
-    assert percent(share) == text
 
 
 def test_aligned_shows_what_would_move_the_cursor() -> None:

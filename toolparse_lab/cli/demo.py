@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..core.values.printable import counted
+from ..core.values.wording import seconds, share
 from ..evals.cases.collection import Cases
 from ..evals.cases.loading import example_cases, example_conversations, example_recording
 from ..evals.scoring.trial import Trial
@@ -107,7 +108,7 @@ def run_demo(
         if notebook is not None:
             say(f"notebook: {notebook.resolve()}   (jupyter lab {notebook})")
         say(f"store:    {(folder / 'runs.db').resolve()}")
-        say(f"The demo took {time.monotonic() - started:.0f} s.")
+        say(f"The demo took {seconds(time.monotonic() - started)}.")
         # The second summary judges 336 recorded answers: it never takes a demo over its budget.
         if time.monotonic() - started < budget:
             say(all_cases_text())
@@ -170,7 +171,7 @@ def all_cases_text() -> str:
         run = lab.replaying(example_recording()).run(_plan_of(lab, cases), progress=False)
         frame = run.report().frame
     rates = ", ".join(
-        f"{cell['arm']} {100 * cell['success']:.0f} %" for cell in frame.to_dict("records")
+        f"{cell['arm']} {share(cell['success'], cell['n'])}" for cell in frame.to_dict("records")
     )
     return (
         f"The demo asks some of the easiest cases. Of all {len(cases)} shipped cases the same "

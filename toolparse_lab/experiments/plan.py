@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, Unpack
 
 from ..core.errors import BadOptions, BadPlan
 from ..core.values.printable import counted, printable
+from ..core.values.wording import money
 from ..evals.cases.case import Case
 from ..evals.cases.collection import Cases, pack_cases
 from ..evals.cases.loading import CasesLike, load_cases
@@ -209,7 +210,7 @@ class Plan:
     def _details(self) -> list[str]:
         input_tokens, output_tokens = self.tokens
         cost = self.cost
-        price = "unknown, give Model(price=...)" if cost is None else f"at most ${cost:.2f}"
+        price = "unknown, give Model(price=...)" if cost is None else f"at most {money(cost)}"
 
         lines = [
             f"models: {', '.join(self.models)}",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, TypeAlias
 
+from ..core.values.wording import money
 from .exchange.summary import EventKind, RunEvent, Summary
 from .exchange.types import Completion, Request
 
@@ -80,7 +81,7 @@ class Progress:
             return
         self._last = now
         self._bar.n = summary.cached + summary.done + summary.failed
-        text = f"failed {summary.failed}, ${summary.cost:.4f}"
+        text = f"failed {summary.failed}, {money(summary.cost)}"
         self._bar.set_postfix_str(text, refresh=False)
         self._bar.refresh()
 

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from ..core.types import ParseResult, Span, ToolCall
 from ..core.types.tokens import TokenLabel
 from ..core.values.printable import counted
+from ..core.values.wording import share
 from .rows import Change, Row, place
 from .show import HIDDEN, name_of, one_line, shorten, visible
 from .style import (
@@ -290,4 +291,4 @@ def _span(label: TokenLabel) -> Markup:
 
 
 def share_of(logprob: float | None) -> str:
-    return "" if logprob is None else f"{math.exp(logprob):.1%}"
+    return "" if logprob is None else share(math.exp(logprob))

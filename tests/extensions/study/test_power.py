@@ -162,7 +162,7 @@ def test_shares_are_checked(bad: Any) -> None:
 
 def test_assumptions_are_told_and_defaults_are_the_cautious_ones() -> None:
     default = planned_power(100, 1, 0.05)
-    assert "50% of the cases flip" in str(default)
+    assert "50 % of the cases flip" in str(default)
     assert (planned_power(100, 1, 0.05, flips=0.2).needed or 0) < (default.needed or 0)
     # Trials help only against noise that is known.
     assert planned_power(100, 5, 0.05).needed == default.needed

@@ -28,6 +28,7 @@ from ...core.types.server import (
     explain_blame,
 )
 from ...core.values import read_strict
+from ...core.values.wording import share
 from ...entry.parse import parse_text
 from ...middleware.flow import is_unlifted, recorded_tokens
 from ...middleware.flow.reading import internal_problem_of
@@ -465,7 +466,7 @@ def _against_the_odds(w: _Witnesses) -> Blame | None:
         if token.logprob <= _UNLIKELY and token.entropy <= _SURE:
             return _says(
                 "Sampler drew it: the model was all but sure of another token.",
-                (w.quoted("tokens", f"{token.text!r}, {math.exp(token.logprob):.2%} likely"),),
+                (w.quoted("tokens", f"{token.text!r}, {share(math.exp(token.logprob))} likely"),),
             )
     return None
 

@@ -21,6 +21,7 @@ from ...core.errors import BadOptions, BadPlan, UnknownProtocol
 from ...core.toolspec import ToolSpec
 from ...core.types import Blame, Evidence, Layer
 from ...core.values.printable import counted
+from ...core.values.wording import span
 from ...evals.cases.case import Case
 from ...evals.scoring.blame import drawn_beside, words_of_tool
 from ...evals.scoring.outcomes import SUCCESSES
@@ -212,8 +213,7 @@ class Diagnosis:
     def _asked_lines(self) -> list[str]:
         lines = []
         for probe, asked, failed, low, high in self.frame.itertuples(index=False):
-            share = f"{low:.0%} to {high:.0%}".replace("%", " %")
-            lines.append(f"  {probe}: {failed} of {asked} failed ({share})")
+            lines.append(f"  {probe}: {failed} of {asked} failed ({span(low, high, asked)})")
         return lines
 
     __repr__ = __str__

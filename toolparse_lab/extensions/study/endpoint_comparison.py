@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ...core.errors import BadOptions, near
 from ...core.types import Policy
+from ...core.values.wording import money, plain_points, points, points_span, seconds, share
 from ...experiments.run import HEADLINE, Run
 
 if TYPE_CHECKING:
@@ -137,18 +138,19 @@ class Endpoints:
         judged = self.trials[self.trials["score_success"].notna()]
         lines = [
             f"{len(models)} endpoints, {judged['case_id'].nunique()} cases; the same is "
-            f"within {100 * self.margin:.1f} points of {self.reference}; "
+            f"within {plain_points(self.margin)} points of {self.reference}; "
             f"alpha {self.alpha:g} for all"
         ]
         for model in models:
             latency, cost = self._spent(model)
-            spent = f"{latency:.2f} s, ${cost:.4f}" if latency == latency else f"${cost:.4f}"
+            spent = f"{seconds(latency)}, {money(cost)}" if latency == latency else money(cost)
             lines.append(f"{model}: {self.verdict(model)} ({spent})")
             for row in self.frame[self.frame["model"] == model].to_dict("records"):
-                gap = " to ".join(f"{100 * row[end]:+.1f}" for end in ("low", "high"))
+                n = row["n"]
+                gap = points_span(row["low"], row["high"], n)
                 lines.append(
-                    f"  {row['measure']}: {row['rate']:.1%}, {100 * row['difference']:+.1f} points "
-                    f"({gap}; {row['n']} cases): {row['verdict']}"
+                    f"  {row['measure']}: {share(row['rate'], n)}, {points(row['difference'], n)} "
+                    f"points ({gap}; {n} cases): {row['verdict']}"
                 )
             if model != self.reference and (broken := self.broken(model)):
                 lines.append("  broken by " + ", ".join(f"{w} {n}" for w, n in broken.items()))

@@ -31,6 +31,7 @@ from scipy import stats
 from ...core.errors import BadOptions
 from ...core.types import Policy
 from ...core.values.printable import counted
+from ...core.values.wording import plain_points, share
 from ...evals.reports.figures.cells import by_question, check_trials, groups, read_under
 from ...evals.reports.figures.stats import disagreement, wilson
 from ...experiments.run import HEADLINE, Run
@@ -154,13 +155,14 @@ class Power:
 
     def __str__(self) -> str:
         cases = f"{counted(self.cases, 'case')} {'shows' if self.cases == 1 else 'show'}"
-        now = f"no drop, however large, with {self.power:.0%} power."
+        now = f"no drop, however large, with {share(self.power)} power."
         if self.detectable is not None:
-            now = f"a drop of {100 * self.detectable:.1f} points or more ({self.power:.0%} power)."
+            drop = plain_points(self.detectable)
+            now = f"a drop of {drop} points or more ({share(self.power)} power)."
         needed = f"more than {MOST_CASES:,}" if self.needed is None else f"{self.needed:,}"
         return (
-            f"{self.name}: {cases} {now} A drop of {100 * self.drop:.1f} points needs {needed} "
-            f"cases; these find it {self.chance:.0%} of the time. Spread: {self.spread.source}."
+            f"{self.name}: {cases} {now} A drop of {plain_points(self.drop)} points needs {needed} "
+            f"cases; these find it {share(self.chance)} of the time. Spread: {self.spread.source}."
         )
 
 
@@ -273,9 +275,9 @@ def planned_power(
         widest = max(spreads, key=lambda spread: spread.mean_square(drop))
         spread = replace(widest, cases=cases, source=f"{widest.source}, in run {like.run_id}")
         return Power.of("two arms", spread, drop, power, alpha)
-    source = f"assumed: {flips:.0%} of the cases flip"
+    source = f"assumed: {share(flips)} of the cases flip"
     if trials > 1:
-        source += f", {trials} trials, of which two disagree {noise:.0%} of the time"
+        source += f", {trials} trials, of which two disagree {share(noise)} of the time"
     trials = trials if noise else 1
     # Each arm's noise is half of how often two of its trials disagree, and trials share it out.
     square = max(flips - noise * (1 - 1 / trials), 0.0)
@@ -340,8 +342,8 @@ def _between(a: pd.DataFrame, b: pd.DataFrame) -> Spread:
         return Spread(1.0, 0, "no case was judged in both")
     square = cautious(float((gaps**2).mean()), len(gaps))
     variance = max(0.0, square - float(gaps.mean()) ** 2)
-    share = float((gaps != 0).mean())
-    source = f"the two differ on {share:.0%} of {counted(len(gaps), 'case')}"
+    differing = share(float((gaps != 0).mean()))
+    source = f"the two differ on {differing} of {counted(len(gaps), 'case')}"
     trials = math.ceil(float(both[["n_a", "n_b"]].to_numpy().mean()))
     return Spread(variance, len(gaps), source, 2, trials)
 
@@ -358,6 +360,6 @@ def _again(rates: pd.DataFrame) -> Spread:
         return Spread(2 * rate * (1 - rate), len(rates), source, growth=1)
     measured = float(disagreement(several["hits"], several["n"]).mean())
     size = counted(len(several), "case")
-    source = f"two trials of a case disagree {measured:.0%} of the time ({size})"
+    source = f"two trials of a case disagree {share(measured)} of the time ({size})"
     base = cautious(measured, len(several)) * float((1 / rates["n"]).mean())
     return Spread(base, len(rates), source, 1, math.ceil(float(rates["n"].mean())))

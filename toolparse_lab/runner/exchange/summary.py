@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
 from ...core.values.printable import counted
+from ...core.values.wording import money, seconds
 from .types import Completion, Request
 
 EventKind = Literal["asked", "recorded", "retry", "failed", "given_up", "stopped", "finished"]
@@ -115,7 +116,7 @@ class Summary:
         if open_questions:
             counts.append(f"{open_questions} left to ask")
         calls = counted(self.calls, "call")
-        text = f"{', '.join(counts)}; {calls} in {self.seconds:.1f} s, ${self.cost:.4f}"
+        text = f"{', '.join(counts)}; {calls} in {seconds(self.seconds)}, {money(self.cost)}"
         if self.unpriced:
             text += f" and {counted(self.unpriced, 'answer')} without a known price"
         # A run without any of these is a good one.
@@ -125,7 +126,7 @@ class Summary:
             notes.append(f"failures: {kinds}")
         notes += [
             f"{alias} was given up after {counted(reason['calls'], 'call')} in "
-            f"{reason['seconds']:.1f} s ({reason['kind']}: {reason['message']}), "
+            f"{seconds(reason['seconds'])} ({reason['kind']}: {reason['message']}), "
             f"{reason['not_asked']} not asked"
             for alias, reason in self.given_up.items()
         ]

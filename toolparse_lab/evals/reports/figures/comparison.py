@@ -25,6 +25,7 @@ import pandas as pd
 from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
 from ....core.values.printable import counted
+from ....core.values.wording import level_words, plain_points
 from . import stats
 from .breakdowns import endpoint_notes, moved_notes, sampling_differences, strangers
 from .cells import (
@@ -202,9 +203,9 @@ class ArmComparison:
         if self.pairs > 1:
             notes.insert(
                 0,
-                f"This is one of {self.pairs} pairs: p and the {self.level:.0%} interval allow for "
-                "a pair picked among all of them. For a pair chosen before the run pass pairs=1 "
-                "(--pairs 1).",
+                f"This is one of {self.pairs} pairs: p and the {level_words(self.level)} interval "
+                "allow for a pair picked among all of them. For a pair chosen before the run pass "
+                "pairs=1 (--pairs 1).",
             )
         for side, name in (("a", self.a), ("b", self.b)):
             if n := int(self.frame[f"unpaired_{side}"].sum()):
@@ -217,7 +218,8 @@ class ArmComparison:
                 f"Not the same question: {self.b} has another {' or '.join(columns)} in "
                 f"{counted(len(ids), 'case')}: {', '.join(ids[:3])}{' …' if len(ids) > 3 else ''}."
             )
-        chances = [f"{100 * x:.1f}" for x in sorted(self.frame["by_chance"]) if x > 0]
+        # With a tenth, since these are small.
+        chances = [plain_points(x) for x in sorted(self.frame["by_chance"]) if x > 0]
         if chances:
             shown = " to ".join(dict.fromkeys((chances[0], chances[-1])))
             notes.append(f"Equal arms differ by up to {shown} points by chance, in 95 of 100 runs.")

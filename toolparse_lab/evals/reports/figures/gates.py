@@ -13,6 +13,8 @@ import pandas as pd
 
 from ....core import hooks
 from ....core.errors import BadOptions, GateFailed, UnknownName, near
+from ....core.values.printable import counted
+from ....core.values.wording import p_words, plain_points, points, points_span, share
 from .cells import FIGURES, OF_BASELINE
 from .differences import Difference
 
@@ -214,16 +216,12 @@ class Regression:
     def __str__(self) -> str:
         head: str = self.verdict
         if head == "not worse":
-            head += f" than {_points(self.margin)} points"
+            head += f" than {plain_points(self.margin)} points"
         elif self.ok:
             head = "nothing changed"
         return "\n".join([head, *(f"  {sentence}" for sentence in self.sentences)])
 
     __repr__ = __str__
-
-
-def _points(share: float) -> str:
-    return f"{100 * share:.3g}"
 
 
 def find_regressions(
@@ -327,19 +325,21 @@ def verdict_of(
 
 
 def _sentence(row: Mapping[Any, Any], verdict: ArmVerdict, margin: float, unchanged: bool) -> str:
-    cases = f"{row['n_cases']} case{'' if row['n_cases'] == 1 else 's'}"
+    cases = counted(row["n_cases"], "case")
     verb = "rose" if row["difference"] > 0 else "fell" if row["difference"] < 0 else "stayed"
+    n = row["n_cases"]
+    before, after = (share(row[f"success_{side}"], n) for side in "ab")
     change = (
-        f"success {verb} from {row['success_a']:.3g} to {row['success_b']:.3g} on {cases} "
-        f"(difference {row['difference']:+.3f}, interval {row['ci_low']:+.3f} to "
-        f"{row['ci_high']:+.3f}, p {row['p_holm']:.2g})"
+        f"success {verb} from {before} to {after} on {cases} ({points(row['difference'], n)} "
+        f"points, interval {points_span(row['ci_low'], row['ci_high'], n)}, "
+        f"{p_words(row['p_holm'])})"
     )
     if unchanged:
-        change = f"no case changed, success {row['success_b']:.3g} on {cases}"
-    than = f" than {_points(margin)} points" if verdict == "not worse" else ""
+        change = f"no case changed, success {after} on {cases}"
+    than = f" than {plain_points(margin)} points" if verdict == "not worse" else ""
     parts = [f"{verdict}{than}: {change}"]
     if verdict == "cannot tell":
-        shown = f"they could have shown a drop of {_points(row['smallest'])} points or more"
+        shown = f"they could have shown a drop of {plain_points(row['smallest'])} points or more"
         parts.append("so few cases can show no drop at all" if row["smallest"] > 1 else shown)
     if n := int(row["unpaired_a"]):
         parts.append(f"{n} case{'' if n == 1 else 's'} lost")

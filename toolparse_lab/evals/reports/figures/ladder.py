@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from ....core.values.printable import counted
+from ....core.values.wording import level_words, p_words, points, points_span, share
 from . import stats
 from .cells import (
     check_trials,
@@ -95,19 +96,18 @@ class Ladder:
             where = " · ".join(text for text in (row["model"], row["arm"]) if text)
             line = f"{where}: {row['layer']}, {row['lower']} → {row['higher']}: "
             if row["n_cases"]:
-                low, gap, high = (f"{100 * row[c]:+.1f}" for c in ("gain_low", "gain", "gain_high"))
-                cases = counted(row["n_cases"], "case")
+                n, level = row["n_cases"], level_words(self.level)
+                cases, before = counted(n, "case"), share(row["before"], n)
                 if row["changed"]:
-                    p = "<0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}"
                     line += (
-                        f"{row['before']:.1%} → {row['after']:.1%}, {gap} points "
-                        f"({self.level:.0%} interval {low} to {high}; p {p} by Holm; {cases})"
+                        f"{before} → {share(row['after'], n)}, {points(row['gain'], n)} points "
+                        f"({level} interval {points_span(row['gain_low'], row['gain_high'], n)}; "
+                        f"{p_words(row['p_holm'])} by Holm; {cases})"
                     )
                 else:
                     line += (
-                        f"{row['before']:.1%}, no difference in any of {cases}; a gain above "
-                        f"{high.lstrip('+')} points is unlikely (upper end of the "
-                        f"{self.level:.0%} interval)"
+                        f"{before}, {unchanged_words(n, row['gain_high'])} (upper end of the "
+                        f"{level} interval)"
                     )
             else:
                 line += "no case was judged in both"
@@ -130,6 +130,15 @@ class Ladder:
             "text/html": f"<ul>{lines}</ul>",
             "text/markdown": self.markdown(),
         }
+
+
+def unchanged_words(n: int, high: float) -> str:
+    """Return what is known of a layer that changed none of n cases. high: the most that it gains.
+
+    >>> unchanged_words(25, 0.133)
+    'made no difference in any of 25 cases, at most 13 %'
+    """
+    return f"made no difference in any of {counted(n, 'case')}, at most {share(high, n)}"
 
 
 def _step(lower: _Flags, higher: _Flags, level: float, clusters: _Clusters) -> dict[str, Any]:

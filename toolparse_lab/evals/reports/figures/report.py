@@ -15,6 +15,7 @@ import pandas as pd
 from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
 from ....core.values.printable import counted
+from ....core.values.wording import level_words
 from ...frames.files import parquet_files_of, read_frame, unpacked
 from . import stats
 from .breakdowns import (
@@ -584,7 +585,7 @@ def best_of_many(report: Report) -> str:
 def _method_notes(report: Report) -> list[str]:
     """Return the sentences on how the numbers were made."""
     cells = report.frame
-    level = f"{report.level:.0%}".replace("%", " %")
+    level = level_words(report.level)
     notes = [
         f"n = {counted(int(cells['n'].sum()), 'trial')} judged, of "
         f"{counted(_judged_cases(report), 'case')}. Success is counted under the "

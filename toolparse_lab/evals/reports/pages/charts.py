@@ -19,6 +19,7 @@ import pandas as pd
 from ....arguments.schema.validate import load_jsonschema
 from ....core.errors import BadOptions, MissingExtra, UnknownName, near
 from ....core.types import VERDICTS
+from ....core.values.wording import level_words
 from ....views import style
 from ....views.show import visible
 from ....views.templating import Markup
@@ -27,7 +28,6 @@ from ..figures import stats
 from ..figures.cells import ANSWER_KINDS, UNRECORDED, groups
 from ..figures.comparison import COMPARISON_COLUMNS, ArmComparison
 from ..figures.report import Report
-from .columns import level_words
 
 if TYPE_CHECKING:
     from altair import TopLevelMixin as Chart

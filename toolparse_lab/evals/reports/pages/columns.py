@@ -1,5 +1,5 @@
 """Tables as every writer takes them: columns are declared once, and drawn for a page, Markdown, a
-terminal or LaTeX; and the words for numbers in their cells.
+terminal or LaTeX.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
-import pandas as pd
-
+from ....core.values.wording import NOTHING, known
 from ....views.templating import Markup
 
 Row: TypeAlias = Mapping[Any, Any]
@@ -118,84 +117,13 @@ class Listing:
         return Section(self.title, self.lead, head, rows, tuple(self.examples))
 
 
-def percent(x: Any) -> str:
-    """Return a share as a percentage, '–' where it is unknown.
-
-    Nothing but a whole is shown as 100, and nothing but nothing as 0.
-
-    >>> percent(0.5), percent(0.999), percent(0.001), percent(None)
-    ('50 %', '99 %', '<1 %', '–')
-    """
-    if x is None or pd.isna(x):
-        return "–"
-    text = f"{100 * x:.0f}"
-    if text == "100" and x < 1:
-        text = "99"
-    elif text == "0" and x > 0:
-        text = "<1"
-    return f"{text} %"
-
-
-def span(low: Any, high: Any) -> str:
-    """Return an interval of shares in percent, '' where it is unknown.
-
-    >>> span(0.25, 0.5)
-    '25–50'
-    """
-    return "" if pd.isna(low) else f"{100 * low:.0f}–{100 * high:.0f}"
-
-
-def points(x: Any) -> str:
-    """Return a difference of shares in points, with its sign. '–' where it is unknown.
-
-    >>> points(0.25), points(-0.25), points(-0.001)
-    ('+25', '−25', '0')
-    """
-    if pd.isna(x):
-        return "–"
-    text = f"{100 * x:+.0f}".replace("-", "−")
-    # A difference that rounds to nothing has no sign.
-    return text.replace("+0", "0").replace("−0", "0")
-
-
-def money(x: Any) -> str:
-    """Return US dollars with as many digits as the sum needs, '–' where it is unknown."""
-    if pd.isna(x):
-        return "–"
-    if x == 0:
-        return "0"
-    if x < 0.01:
-        return f"{x:.2g}"
-    return f"{x:.4f}" if x < 1 else f"{x:,.2f}"
-
-
 def number(form: str) -> Callable[[Any], str]:
-    """Return what formats a number, '–' where it is unknown.
+    """Return what formats a number that is no share, '–' where it is unknown.
 
     >>> number(".1f")(2), number(".1f")(None)
     ('2.0', '–')
     """
-    return lambda x: "–" if pd.isna(x) else format(x, form)
-
-
-def p_value(p: Any) -> str:
-    """Return a p value, '–' where it is unknown.
-
-    >>> p_value(0.04), p_value(0.00001), p_value(1)
-    ('0.040', '<0.001', '1.000')
-    """
-    if p is None or pd.isna(p):
-        return "–"
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def level_words(level: float) -> str:
-    """Return the level of an interval in words.
-
-    >>> level_words(0.95)
-    '95 %'
-    """
-    return f"{level:.0%}".replace("%", " %")
+    return lambda x: NOTHING if known(x) is None else format(x, form)
 
 
 def interval_bar(low: float, rate: float, high: float, width: int = BAR) -> str:

@@ -18,6 +18,7 @@ import pandas as pd
 
 from ....core.types import ParseResult
 from ....core.values.printable import counted
+from ....core.values.wording import share, span
 from ....views import render_result, render_side_by_side
 from ....views.templating import Markup, macro, render
 from ...frames.causes import failed_rows
@@ -25,7 +26,7 @@ from ...frames.parsing import try_read_row
 from ..figures.cells import ANSWER_KINDS, UNRECORDED, groups
 from ..figures.comparison import COMPARISON_COLUMNS
 from .charts import difference_svg, drawings_of
-from .columns import Cell, Listing, Section, percent, span
+from .columns import Cell, Listing, Section
 from .tables import (
     PARTS,
     TEMPLATES,
@@ -296,7 +297,7 @@ def _tiles(report: Report) -> list[tuple[str, str]]:
         rates = report.frame[column].dropna()
         if rates.empty:
             return "–"
-        low, high = percent(rates.min()), percent(rates.max())
+        low, high = share(rates.min()), share(rates.max())
         return low if low == high else f"{low.removesuffix(' %')} – {high}"
 
     if not report.has_targets:
@@ -321,8 +322,8 @@ def _ungraded_tiles(report: Report) -> list[tuple[str, str]]:
     kinds = [(kind, float((frame[kind] * frame["n"]).sum()) / n) for kind in ANSWER_KINDS]
     good = (frame["executable"] * frame["attempts"]).sum() / max(1, frame["attempts"].sum())
     return [
-        (percent(good), "of the answers with a call may be executed"),
-        *((percent(share), kind) for kind, share in kinds if share),
+        (share(good), "of the answers with a call may be executed"),
+        *((share(part), kind) for kind, part in kinds if part),
         (f"{n:,}", "answers without a target"),
     ]
 
@@ -361,7 +362,7 @@ def render_matrix(m: Matrix, anchors: Mapping[tuple[str, str], str] | None = Non
             # Never more than .44 of the blue, so that the page's own text colour is readable on it
             # in light and dark.
             "tint": f"{0.04 + 0.4 * float(cell['success']):.3f}",
-            "success": percent(cell["success"]),
+            "success": share(cell["success"]),
             "interval": span(cell["ci_low"], cell["ci_high"]),
             "counts": counts,
             "anchor": (anchors or {}).get((str(row), str(column)), ""),

@@ -6,7 +6,6 @@ A new section is a function of the report in `_MAKERS`, which returns None if it
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,16 @@ import pandas as pd
 
 from ....core.types import VERDICTS
 from ....core.values.printable import counted
+from ....core.values.wording import (
+    level_words,
+    money,
+    p_value,
+    points,
+    points_span,
+    seconds,
+    share,
+    span,
+)
 from ....views.templating import macro
 from ...scoring.match import beginning_of
 from ...scoring.outcomes import OUTCOMES, SUB_CODES
@@ -33,13 +42,7 @@ from .columns import (
     Row,
     Section,
     interval_bar,
-    level_words,
-    money,
     number,
-    p_value,
-    percent,
-    points,
-    span,
 )
 
 if TYPE_CHECKING:
@@ -104,7 +107,7 @@ _P_HOLM = _against(lambda cell: p_value(cell["p_holm"]))
 
 def _bounds(cell: Row, name: str) -> str:
     # Two figures where the missing trials decide which it is.
-    low, high = percent(cell[name]), percent(cell[f"{name}_best"])
+    low, high = share(cell[name]), share(cell[f"{name}_best"])
     return low if low == high else f"{low} to {high}"
 
 
@@ -118,11 +121,11 @@ def success(report: Report) -> Listing:
     extra = [c for c in ("missing", "ungraded") if report.frame[c].any()]
 
     def rates(only: str, drop: int, *names: str) -> list[Column]:
-        return [Column(n.replace("_", " "), form=percent, only=only, drop=drop) for n in names]
+        return [Column(n.replace("_", " "), form=share, only=only, drop=drop) for n in names]
 
     columns = [
         *_keys(report),
-        Column("success", "rate", form=percent),
+        Column("success", "rate", form=share),
         _interval(report),
         Column(
             f"0{'100 %':>{BAR - 1}}",
@@ -187,9 +190,9 @@ def ungraded(report: Report) -> Listing:
 
 def _executable(report: Report, kinds: Sequence[str]) -> list[Column]:
     return [
-        Column("executable", "rate", form=percent),
+        Column("executable", "rate", form=share),
         _interval(report),
-        *(Column(kind, key=kind, form=percent, drop=1) for kind in kinds),
+        *(Column(kind, key=kind, form=share, drop=1) for kind in kinds),
     ]
 
 
@@ -213,18 +216,16 @@ def ladder(report: Report) -> Listing:
     """Return shares of the same trials with less and more help, and the gain of each help."""
 
     def step(lower: str, higher: str, head: str = "") -> Column:
-        return Column(
-            head or higher, text=lambda c: percent(c[higher]) + _gain(c[higher] - c[lower])
-        )
+        return Column(head or higher, text=lambda c: share(c[higher]) + _gain(c[higher] - c[lower]))
 
     rates = ("naive", "fabricated", "repair_rate", "coercion_rate")
     columns = (
         *_keys(report),
-        Column("strict", form=percent),
+        Column("strict", form=share),
         step("strict", "repaired"),
         step("repaired", "safe"),
         step("safe", "coerced", f"coerced ({report.coerced_policy})".replace("_", " ")),
-        *(Column(name.replace("_", " "), form=percent) for name in rates),
+        *(Column(name.replace("_", " "), form=share) for name in rates),
         Column("unread", form="{:,}".format),
     )
     lead = (
@@ -249,7 +250,7 @@ def _rungs(report: Report) -> Listing | None:
         *_keys(report),
         Column("layer", "l"),
         Column("rung", "l", "level"),
-        Column("success", form=percent),
+        Column("success", form=share),
         Column("gain, points", text=lambda row: points(row["gain"]) if row["layer"] else "–"),
         Column(f"{level_words(report.level)} interval", text=_gain_interval),
         Column("p (Holm)", key="p_holm", form=p_value),
@@ -267,8 +268,7 @@ def _rungs(report: Report) -> Listing | None:
 
 
 def _gain_interval(row: Row) -> str:
-    ends = (row["gain_low"], row["gain_high"])
-    return "–" if any(map(pd.isna, ends)) else "{} to {}".format(*map(points, ends))
+    return points_span(row["gain_low"], row["gain_high"])
 
 
 def _gain(gain: float) -> str:
@@ -316,7 +316,7 @@ def failures(report: Report) -> Listing:
         Column("outcome", "l k full", text=label, only="html"),
         Column("outcome", "l k", text=code, only="text md"),
         Column("n"),
-        Column("share", form=percent),
+        Column("share", form=share),
         Column("meaning and an example", "l w", text=meaning, only="html"),
         Column("for example", key="example", only="md"),
         Column("trials", "t", "trial_ids", only="text md"),
@@ -329,7 +329,7 @@ def _layers(report: Report) -> Listing:
         Column("layer", "l k full"),
         Column("found", "l c"),
         Column("n"),
-        Column("share", form=percent),
+        Column("share", form=share),
         Column("meaning", "l w"),
         Column("trials", "t", "trial_ids", only="text"),
     )
@@ -343,8 +343,8 @@ def codes(report: Report) -> Listing:
     columns = (
         Column("code", "l k full c"),
         Column("n"),
-        Column("share", form=percent),
-        Column("success", form=percent, only="html md"),
+        Column("share", form=share),
+        Column("success", form=share, only="html md"),
         Column("meaning", "l w"),
         Column("trials", "t", "trial_ids", only="text"),
     )
@@ -358,15 +358,13 @@ def _first_ids(frame: pd.DataFrame) -> list[str]:
 
 
 def _flips(report: Report) -> Listing:
-    def share(share: float) -> str:
-        if math.isnan(share):
-            return "–"
-        return {0.0: "✗", 1.0: "✓"}.get(float(share), percent(share))
+    def shown(rate: float) -> str:
+        return {0.0: "✗", 1.0: "✓"}.get(float(rate), share(rate))
 
     grid = report.flip_grid
     names = [name for name in grid.columns if name != "case_id"]
     columns = [Column("case", "l k full", "case_id")]
-    columns += [Column(str(name), key=name, form=share) for name in names[:_MOST_CELLS]]
+    columns += [Column(str(name), key=name, form=shown) for name in names[:_MOST_CELLS]]
     lead = (
         "Cases that most trials of one cell get right and most of another get wrong: ✓ all trials "
         "of the case succeed, ✗ none, else their share. Those on which the cells differ most come "
@@ -403,7 +401,7 @@ def _rescues(report: Report) -> Listing:
         Column("trials"),
         Column("rescued"),
         Column("false rescues"),
-        Column("false-rescue rate", key="false_rescue_rate", form=percent),
+        Column("false-rescue rate", key="false_rescue_rate", form=share),
         Column("harmed"),
         Column("values right"),
         Column("values wrong"),
@@ -425,11 +423,11 @@ def _repeats(report: Report) -> Listing:
     columns = (
         *_keys(report),
         Column("k"),
-        Column("success", "rate", form=percent),
+        Column("success", "rate", form=share),
         Column("pass@k", text=lambda cell: _bounds(cell, "pass_at_k")),
         Column("pass^k", text=lambda cell: _bounds(cell, "pass_all_k")),
-        Column("noise", form=percent),
-        Column("distinct answers", key="distinct", form=percent),
+        Column("noise", form=share),
+        Column("distinct answers", key="distinct", form=share),
     )
     lead = (
         "Every case was asked k times. pass@k: at least one of k trials succeeds, pass^k: all of "
@@ -445,13 +443,13 @@ def _conversations(report: Report) -> Listing:
         *_keys(report),
         Column("conversations", key="n"),
         Column("turns", key="turns_mean", form="{:.1f}".format),
-        Column("right at the end", key="answer", form=percent),
+        Column("right at the end", key="answer", form=share),
         Column("of", key="n_answer"),
         Column("calls run", key="ran"),
         Column("failed"),
         Column("rejected"),
         Column("tokens", key="tokens_mean", form=number(".0f")),
-        Column("cost, USD", key="cost", form=money),
+        Column("cost", key="cost", form=money),
         Column("cost a right answer", key="cost_per_answer", form=money),
         Column("why they ended", "l w", "stops"),
     )
@@ -467,7 +465,7 @@ def _sensitivity(report: Report) -> Listing:
     rows = _by_cell(report, frame, "matching", "success")
     levels = dict.fromkeys(frame["matching"])
     columns = [*_keys(report), Column("n")]
-    columns += [Column(level, key=level, form=percent) for level in levels]
+    columns += [Column(level, key=level, form=share) for level in levels]
     lead = (
         "Success if values were compared less strictly: case of letters, then punctuation and "
         "spaces, then numbers to a millionth, and last any value at all under the right names. A "
@@ -486,7 +484,7 @@ def _left_out(report: Report) -> Listing | None:
     for row in frame.to_dict("records"):
         # A rate that is not known has no rank.
         rank = "" if pd.isna(row["rank"]) else f" ({row['rank']})"
-        shown = f"{percent(row['success'])}{rank}"
+        shown = f"{share(row['success'])}{rank}"
         rows.setdefault(row[of], {of: row[of]})[None, row["left_out"]] = shown
     parts = list(dict.fromkeys(frame["left_out"]))
     # "all" and one other would say the same twice; hundreds of figures nobody reads.
@@ -508,7 +506,7 @@ def _left_out(report: Report) -> Listing | None:
 def _missing(report: Report) -> Listing:
     columns = (
         *_keys(report),
-        Column("success", "rate", form=percent),
+        Column("success", "rate", form=share),
         Column("n"),
         Column("missing"),
         Column("worst – best, %", text=lambda c: span(c["worst"], c["best"])),
@@ -525,11 +523,11 @@ def _spent(report: Report) -> Listing | None:
         return None
     columns = (
         *_keys(report),
-        Column("latency p50, s", key="latency_p50", form=number(".2f")),
-        Column("p95, s", key="latency_p95", form=number(".2f")),
+        Column("latency p50", key="latency_p50", form=seconds),
+        Column("p95", key="latency_p95", form=seconds),
         Column("tokens a reply", key="tokens_mean", form=number(".0f")),
-        Column("cost, USD", key="cost", form=money),
-        Column("cost a success, USD", key="cost_per_success", form=money),
+        Column("cost", key="cost", form=money),
+        Column("cost a success", key="cost_per_success", form=money),
     )
     lead = "Latency is from request to end, without waiting in the queue."
     return Listing("Time and money", lead, columns, frame.to_dict("records"))
@@ -572,20 +570,18 @@ def comparison(c: ArmComparison) -> Listing:
     """Return the figures of a comparison, differences in points."""
 
     def interval(row: Mapping[Any, Any]) -> str:
-        if pd.isna(row["difference"]):
-            return "–"
-        return f"{points(row['ci_low'])} … {points(row['ci_high'])}"
+        return points_span(row["ci_low"], row["ci_high"])
 
     def noise(row: Row) -> str:
         known = [x for x in (row["noise_a"], row["noise_b"]) if not pd.isna(x)]
-        return percent(max(known, default=None))
+        return share(max(known, default=None))
 
     strata = [str(name) for name in c.frame if name not in COMPARISON_COLUMNS]
     columns = (
         *_named(strata),
         Column("cases", key="n_cases"),
-        Column("a", key="success_a", form=percent),
-        Column("b", key="success_b", form=percent),
+        Column("a", key="success_a", form=share),
+        Column("b", key="success_b", form=share),
         Column("b−a", "rate", "difference", points),
         Column("interval", text=interval),
         Column("p", text=_P_HOLM),

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ....core.values.printable import counted
+from ....core.values.wording import plain_points, share, span
 from ....views import show
 from ....views.show import text_width, visible
 from ..figures.gates import MARGIN
 from ..figures.ladder import left_out_layers
 from ..figures.report import Report, levels_legend
-from .columns import Column, Listing, Row, Section, n_left_of, percent, span
+from .columns import Column, Listing, Row, Section, n_left_of
 from .tables import (
     RUNGS,
     codes,
@@ -64,8 +65,8 @@ def leader_of(report: Report) -> str:
 
     def rate(cell: Row) -> str:
         interval = span(cell["ci_low"], cell["ci_high"])
-        within = f" ({interval} %)" if interval else ""
-        return f"{report.cell_name(cell)} {percent(cell['success'])}{within}"
+        within = f" ({interval})" if interval else ""
+        return f"{report.cell_name(cell)} {share(cell['success'])}{within}"
 
     cells = report.frame[report.frame["success"].notna()]
     if cells.empty:
@@ -192,8 +193,8 @@ def matrix_text(m: Matrix) -> str:
     def text(row: Any, column: Any) -> str:
         cell = cells.get((row, column))
         if cell is None or not cell["n"]:
-            return percent(None)
-        return f"{percent(cell['success'])} [{span(cell['ci_low'], cell['ci_high'])}]"
+            return share(None)
+        return f"{share(cell['success'])} [{span(cell['ci_low'], cell['ci_high'])}]"
 
     cells = {(cell[m.rows], cell[m.columns]): cell for cell in m.frame.to_dict("records")}
     columns = list(m.table.columns)
@@ -208,7 +209,7 @@ def comparison_legend() -> str:
         "b−a: the mean of the cases' differences, each case counted once. p: the sign-flip test on "
         "them (McNemar's exact test where each case has one trial), by Holm over the rows and "
         "for all pairs of arms. only a, only b: cases that one arm's majority alone gets right. "
-        f"verdict: worse is shown; not worse rules out a drop of {100 * MARGIN:.3g} points; "
+        f"verdict: worse is shown; not worse rules out a drop of {plain_points(MARGIN)} points; "
         "anything else cannot be told from these cases."
     )
 
