@@ -113,12 +113,12 @@ def test_native_tools_are_refused_rather_than_ignored() -> None:
 
 
 @pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def written(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The pieces that the engine writes."""
-    pieces: list[str] = []
+    pieces: list[Any] = []
     add = engine.Answer.add
 
-    def note(answer: engine.Answer, chunk: dict[str, Any], now: float) -> str:
+    def note(answer: engine.Answer, chunk: dict[str, Any], now: float) -> Any:
         pieces.append(add(answer, chunk, now))
         return pieces[-1]
 
@@ -131,14 +131,14 @@ LONG: dict[str, Any] = {"max_tokens": 2000, "grammar": "root ::= [a-z]{1800}"}
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.exhaustive(2)
-def test_a_timeout_stops_the_engine(stream: bool, written: list[str]) -> None:
+def test_a_timeout_stops_the_engine(stream: bool, written: list[Any]) -> None:
     c = ask(Model(LOCAL_MODEL, timeout=0.5), stream=stream, **LONG)
     assert c.error_kind == "timeout"
     assert ask(Model(LOCAL_MODEL), max_tokens=2).status == "ok"
     assert len("".join(written)) < 1800
 
 
-def test_cancelling_stops_the_engine(written: list[str]) -> None:
+def test_cancelling_stops_the_engine(written: list[Any]) -> None:
     async def go() -> None:
         messages = ({"role": "user", "content": "x"},)
         task = asyncio.create_task(complete(Request(Model(LOCAL_MODEL), "small", messages, LONG)))
@@ -215,7 +215,7 @@ def test_an_engine_of_its_own_can_be_used_from_many_threads() -> None:
         engine.chat([{"role": "user", "content": "x"}], cancelled=lambda: True)
     empty: dict[str, None] = {}
     with pytest.raises(EngineError, match="KeyError"):
-        engine.chat([{"role": "user", "content": "x"}], on_text=lambda text: empty[text])
+        engine.chat([{"role": "user", "content": "x"}], on_piece=lambda piece: empty[str(piece)])
 
 
 def test_the_thread_count_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:

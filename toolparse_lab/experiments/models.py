@@ -16,7 +16,7 @@ from ..entry.foreign.protocol import listed_names
 from ..formats.models import protocol_for, reason_for
 from ..runner.chat_templates.renderer import ChatTemplate
 from ..runner.exchange.types import RAW_COMPLETION, Model, Request
-from ..runner.local.provider import LOCAL_MODEL, is_local
+from ..runner.local.provider import check_local, is_local
 from ..runner.routes import LENGTHS, Untaken, shape_of, untaken
 from .arms import Arm, prompt_protocol, prompt_protocols
 
@@ -56,14 +56,8 @@ def model_map(models: ModelsLike) -> dict[str, Model]:
                 code="unknown-model",
             )
         # A misspelled one would be looked for on the network, and fail only when it is asked.
-        if is_local(model.name) and model.name != LOCAL_MODEL:
-            raise UnknownName(
-                "there is no embedded model of this name",
-                got=model.name,
-                expected=LOCAL_MODEL,
-                hint=f"did you mean {LOCAL_MODEL}?",
-                code="unknown-model",
-            )
+        if is_local(model.name):
+            check_local(model.name)
         by_alias[alias] = model
     if not by_alias:
         raise BadPlan("there are no models to plan", expected="{alias: tp.Model(...)}")

@@ -22,7 +22,7 @@ from .exchange.types import Model, Request
 from .failures import PACKAGES
 from .litellm_door import recording_litellm
 from .litellm_faults import unchanged_switches
-from .local.provider import LOCAL_MODEL, is_local
+from .local.provider import LOCAL_MODEL, check_local, is_local
 from .local.setup import local_model_path
 
 _MILLION = 1_000_000
@@ -57,14 +57,8 @@ def check_model(model: Model) -> None:
     SetupError where it is the embedded model and that is missing.
     """
     if is_local(model.name):
-        if model.name != LOCAL_MODEL:
-            raise UnknownName(
-                "there is one embedded model",
-                got=model.name,
-                expected=LOCAL_MODEL,
-                code="unknown-model",
-            )
-        local_model_path()
+        check_local(model.name)
+        local_model_path(model.name.partition("/")[2])
     provider_of(model.name)
 
 

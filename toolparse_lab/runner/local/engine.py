@@ -1,5 +1,5 @@
-"""The embedded model in this process: one engine, loaded when first asked, answering one request at
-a time.
+"""Embedded models in this process: one engine for each file of weights, loaded when first asked,
+answering one request at a time.
 
 Answers are reproducible on one machine because the number of threads, the temperature and the seed
 are fixed and no prompt cache stays. Another processor may give other text.
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.errors import BadOptions
-from .setup import local_model_path
+from .setup import is_gguf, local_model_path
 
 MODEL_NAME = "smollm2-135m"
 CONTEXT = 8192
@@ -39,9 +39,12 @@ class EngineError(Exception):
 
 @dataclass(slots=True)
 class Answer:
-    """A finished chat completion. `parts` are (seconds since the engine began, text)."""
+    """A finished chat completion. `parts` are (seconds since the engine began, text), `tool_calls`
+    the calls that the engine read by the model's own chat template, in OpenAI's shape.
+    """
 
     parts: list[tuple[float, str]] = field(default_factory=list)
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
     finish_reason: str | None = None
     usage: dict[str, int] = field(default_factory=dict)
     logprobs: list[Any] = field(default_factory=list)
@@ -53,8 +56,8 @@ class Answer:
     def text(self) -> str:
         return "".join(text for _, text in self.parts)
 
-    def add(self, chunk: dict[str, Any], at: float) -> str:
-        # The text of a chunk, at seconds since the engine began.
+    def add(self, chunk: dict[str, Any], at: float) -> str | list[dict[str, Any]]:
+        # The text of a chunk, or its pieces of tool calls, at seconds since the engine began.
         error = chunk.get("error")
         if error:
             raise EngineError(
@@ -68,14 +71,29 @@ class Answer:
             names = ("prompt_tokens", "completion_tokens", "total_tokens")
             self.usage = {name: n for name, n in chunk["usage"].items() if name in names}
         text = ""
+        calls: list[dict[str, Any]] = []
         for choice in chunk.get("choices") or ():
-            piece = (choice.get("delta") or {}).get("content")
+            delta = choice.get("delta") or {}
+            piece = delta.get("content")
             if piece:
                 text += piece
                 self.parts.append((at, piece))
+            calls += delta.get("tool_calls") or []
             self.logprobs += (choice.get("logprobs") or {}).get("content") or []
             self.finish_reason = choice.get("finish_reason") or self.finish_reason
-        return text
+        for call in calls:
+            self._add_call(call)
+        return text or calls
+
+    def _add_call(self, delta: Mapping[str, Any]) -> None:
+        index, said = delta.get("index", 0), delta.get("function") or {}
+        while len(self.tool_calls) <= index:
+            empty = {"name": "", "arguments": ""}
+            self.tool_calls.append({"id": "", "type": "function", "function": empty})
+        call = self.tool_calls[index]
+        call["id"] = delta.get("id") or call["id"]
+        call["function"]["name"] += said.get("name") or ""
+        call["function"]["arguments"] += said.get("arguments") or ""
 
 
 def thread_count() -> int:
@@ -92,18 +110,18 @@ def thread_count() -> int:
     return int(text)
 
 
-def engine_params(api_key: str, threads: int | None = None) -> Any:
+def engine_params(api_key: str, threads: int | None = None, model: str = MODEL_NAME) -> Any:
     """Return the engine's settings: text exactly as the model writes it, no prompt cache, no
-    network beyond loopback.
+    network beyond loopback. `model` is the small model's name, or the path of a GGUF file.
     """
-    path = local_model_path()
+    path = local_model_path(model)
     import xllamacpp  # a native library, and an optional one
 
     # Everything that may change an answer is fixed here; the rest is switched off.
     threads = threads or thread_count()
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
-    params.model_alias = {MODEL_NAME}
+    params.model_alias = {path.stem if is_gguf(model) else model}
     params.n_ctx = CONTEXT
     params.n_parallel = 1
     params.n_gpu_layers = 0
@@ -129,11 +147,12 @@ def engine_params(api_key: str, threads: int | None = None) -> Any:
 
 
 class LocalEngine:
-    """SmolLM2-135M-Instruct. Thread-safe: concurrent requests wait for each other, in the order
-    they came.
+    """One model: SmolLM2-135M-Instruct, or the one of a GGUF file. Thread-safe: concurrent requests
+    wait for each other, in the order they came.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: str = MODEL_NAME) -> None:
+        self._model = model
         self._lock = threading.Lock()
         self._server: Any = None
         self.load_seconds: float | None = None
@@ -143,7 +162,7 @@ class LocalEngine:
         if self._server is None:
             started = time.perf_counter()
             # The engine always opens a loopback port; a random key closes it to everybody else.
-            params = engine_params(secrets.token_urlsafe(24))
+            params = engine_params(secrets.token_urlsafe(24), model=self._model)
             import xllamacpp  # `engine_params` has said what to install where it is missing
 
             try:
@@ -158,14 +177,15 @@ class LocalEngine:
         messages: list[Mapping[str, Any]],
         params: Mapping[str, Any] | None = None,
         *,
-        on_text: Callable[[str], None] | None = None,
+        on_piece: Callable[[str | list[dict[str, Any]]], None] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
         timeout: float | None = None,
     ) -> Answer:
         """Return the answer to one chat.
 
-        `params` are the engine's own (OpenAI names plus `grammar`). `on_text` is called in this
-        thread with each piece as it is made. `timeout` counts seconds from when the engine begins.
+        `params` are the engine's own (OpenAI names plus `grammar`). `on_piece` is called in this
+        thread with each piece as it is made: text, or the pieces of tool calls. `timeout` counts
+        seconds from when the engine begins.
 
         Raises EngineError, also for an answer that was cancelled (status 499) or timed out (status
         408).
@@ -181,9 +201,9 @@ class LocalEngine:
             # drop the exception.
             now = time.perf_counter() - started
             try:
-                text = answer.add(chunk, now)
-                if text and on_text is not None:
-                    on_text(text)
+                piece = answer.add(chunk, now)
+                if piece and on_piece is not None:
+                    on_piece(piece)
                 if cancelled():
                     raise EngineError("cancelled", status=499)
                 if timeout is not None and now > timeout:
@@ -213,13 +233,13 @@ class LocalEngine:
         return answer
 
 
-_engines: dict[int, LocalEngine] = {}
+_engines: dict[tuple[int, str], LocalEngine] = {}
 _engines_lock = threading.Lock()
 
 
-def local_engine() -> LocalEngine:
-    """Return the engine of this process (a forked child gets its own: native threads do not survive
-    a fork).
+def local_engine(model: str = MODEL_NAME) -> LocalEngine:
+    """Return this process's engine of a model (a forked child gets its own: native threads do not
+    survive a fork).
     """
     with _engines_lock:
-        return _engines.setdefault(os.getpid(), LocalEngine())
+        return _engines.setdefault((os.getpid(), model), LocalEngine(model))

