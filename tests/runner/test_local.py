@@ -3,18 +3,23 @@
 import asyncio
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tools import function_named, object_schema
-from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.core.errors import BadOptions, SetupError, UnknownName
 from toolparse_lab.runner.complete import LOCAL_MODEL, complete
 from toolparse_lab.runner.exchange.types import Completion, Model, Request
 from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.runner.local import engine
 from toolparse_lab.runner.local.engine import EngineError, LocalEngine, local_engine, thread_count
-from toolparse_lab.runner.local.setup import install_commands, local_model_ready
+from toolparse_lab.runner.local.setup import (
+    install_commands,
+    local_model_path,
+    local_model_ready,
+)
 from toolparse_lab.runner.loop import run_sync
 
 pytestmark = [
@@ -110,6 +115,21 @@ def test_native_tools_are_refused_rather_than_ignored() -> None:
     assert c.error_kind == "bad_request"
     assert c.error_message is not None
     assert "no native tool calling" in c.error_message
+
+
+def test_any_gguf_file_is_a_model(model: Model, tmp_path: Path) -> None:
+    file = tmp_path / "own.gguf"
+    file.symlink_to(local_model_path())
+    own = Model(f"toolparse-local/{file}", timeout=120)
+    assert ask(own, max_tokens=8).raw == ask(model, max_tokens=8).raw
+    file.unlink()
+    with pytest.raises(SetupError, match=str(file)):
+        ask(own)
+    file.write_bytes(b"GGML")
+    with pytest.raises(SetupError, match="no GGUF file"):
+        ask(own)
+    with pytest.raises(UnknownName, match=r"PATH\.gguf"):
+        ask(Model("toolparse-local/smollm3"))
 
 
 @pytest.fixture

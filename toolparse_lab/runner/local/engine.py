@@ -83,7 +83,7 @@ class Answer:
             self.finish_reason = choice.get("finish_reason") or self.finish_reason
         for call in calls:
             self._add_call(call)
-        return text or calls
+        return calls or text
 
     def _add_call(self, delta: Mapping[str, Any]) -> None:
         index, said = delta.get("index", 0), delta.get("function") or {}
@@ -155,6 +155,7 @@ class LocalEngine:
         self._model = model
         self._lock = threading.Lock()
         self._server: Any = None
+        self._template = ""
         self.load_seconds: float | None = None
 
     def _loaded(self) -> Any:
@@ -162,13 +163,15 @@ class LocalEngine:
         if self._server is None:
             started = time.perf_counter()
             # The engine always opens a loopback port; a random key closes it to everybody else.
-            params = engine_params(secrets.token_urlsafe(24), model=self._model)
+            key = secrets.token_urlsafe(24)
+            params = engine_params(key, model=self._model)
             import xllamacpp  # `engine_params` has said what to install where it is missing
 
             try:
                 self._server = xllamacpp.Server(params)
             except RuntimeError as e:
                 raise EngineError(f"The embedded model could not be loaded: {e}") from None
+            self._template = _chat_template(str(self._server.listening_address), key)
             self.load_seconds = time.perf_counter() - started
         return self._server
 
@@ -219,6 +222,13 @@ class LocalEngine:
             if cancelled():
                 raise EngineError("cancelled", status=499)
             server = self._loaded()
+            # The engine would leave the tools out without a word.
+            if body.get("tools") and "tools" not in self._template:
+                raise EngineError(
+                    "the embedded model's chat template has no native tool calling: describe the "
+                    "tools in the prompt",
+                    status=400,
+                )
             started = time.perf_counter()
             try:
                 server.handle_chat_completions(body, take)
@@ -231,6 +241,19 @@ class LocalEngine:
         if answer.finish_reason is None:
             raise EngineError("the engine stopped without finishing its answer")
         return answer
+
+
+def _chat_template(address: str, key: str) -> str:
+    # In-process calls do not tell it; the engine's own server on loopback does.
+    import httpx  # comes with litellm, which asks the engine
+
+    props = httpx.get(
+        f"{address.rstrip('/')}/props",
+        headers={"Authorization": f"Bearer {key}"},
+        timeout=30,
+        trust_env=False,
+    ).json()
+    return str(props.get("chat_template_tool_use") or props.get("chat_template") or "")
 
 
 _engines: dict[tuple[int, str], LocalEngine] = {}

@@ -45,9 +45,7 @@ def check_local(name: str) -> None:
         )
 
 
-def engine_parameters(
-    optional_params: Mapping[str, Any], model: str = MODEL_NAME
-) -> dict[str, Any]:
+def engine_parameters(optional_params: Mapping[str, Any]) -> dict[str, Any]:
     """Return litellm's optional parameters as the engine's own.
 
     Grammar, response_format, stop, seed and the rest pass through unchanged. Raises EngineError
@@ -57,12 +55,7 @@ def engine_parameters(
     params.update(optional_params.get("extra_body") or {})
     if optional_params.get("max_completion_tokens") is not None:
         params.setdefault("max_tokens", optional_params["max_completion_tokens"])
-    if not is_gguf(model):
-        if params.pop("tools", None):
-            raise EngineError(
-                "the embedded model has no native tool calling: describe the tools in the prompt",
-                status=400,
-            )
+    if not params.get("tools"):
         params.pop("tool_choice", None)
         params.pop("parallel_tool_calls", None)
     if params.pop("n", 1) != 1:
@@ -103,7 +96,7 @@ def _ask(
             )
         return local_engine(model).chat(
             kw["messages"],
-            engine_parameters(kw["optional_params"], model),
+            engine_parameters(kw["optional_params"]),
             on_piece=on_piece,
             cancelled=cancelled,
             timeout=float(seconds) if isinstance(seconds, (int, float)) else None,
