@@ -9,7 +9,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.tables import each_case
-from toolparse_lab.formats.models import MODEL_FORMATS, model_format, reason_for
+from toolparse_lab.formats.models import _NEWEST, MODEL_FORMATS, model_format, reason_for
 from toolparse_lab.formats.registry import PARSER_NAMES, parser_key
 
 
@@ -21,6 +21,38 @@ def test_the_format_of_a_model(model: str, format_id: str) -> None:
     assert row.families in row.reason
     assert format_id in row.reason
     assert format_id in reason_for(model)
+
+
+NEWER = {
+    "Qwen/Qwen4-32B": "qwen3_coder_xml",
+    "MiniMaxAI/MiniMax-M4": "minimax_m3",
+    "tencent/Hunyuan-V5": "hunyuan_v4",
+    "deepseek-ai/DeepSeek-V4.2": "deepseek_v41_dsml",
+    "deepseek-ai/DeepSeek-R2": "deepseek_v41_dsml",
+    "google/gemma-5-27b-it": "gemma4",
+    "ibm-granite/granite-5.0-tiny": "qwen3_coder_xml",
+    "mistralai/Mistral-Large-4": "mistral_v13_args",
+    "stepfun-ai/Step-5-Preview": "qwen3_coder_xml",
+    "openai/Llama-5-70B": "pythonic",
+}
+# A size, a date, an older version and the base of a fine-tune are no newer version.
+KNOWN = {
+    "Qwen/Qwen-72B-Chat": "hermes",
+    "mistralai/Mistral-7B-Instruct-v0.3": "mistral_v3",
+    "mistralai/Devstral-Small-2507": "mistral_v11",
+    "tencent/Hunyuan-V4": "hunyuan_v4",
+    "nvidia/Nemotron-4-340B": "nemotron_nano_v2",
+    "NousResearch/Hermes-3-Llama-3.1-8B": "hermes",
+    "ibm-granite/granite-20b-functioncalling": "granite20b_fc",
+}
+
+
+@pytest.mark.parametrize(("model", "format_id"), [*NEWER.items(), *KNOWN.items()])
+def test_a_newer_model_has_the_newest_format_of_its_family_in_doubt(
+    model: str, format_id: str
+) -> None:
+    assert tp.protocol_for(model).id == format_id
+    assert reason_for(model).startswith("in doubt: ") == (model in NEWER)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +97,7 @@ def test_each_row_names_a_shipped_format_and_compiles() -> None:
     for row in MODEL_FORMATS:
         assert row.format in tp.protocols(), row
         re.compile(row.pattern)
+    assert {protocol_id for _, _, protocol_id, *_ in _NEWEST} <= tp.protocols().keys()
 
 
 @each_case

@@ -27,17 +27,24 @@ class ModelFormat:
     pattern: a regular expression for the name in lower case, with `-` for blanks and underscores.
     format: the id of the protocol. reasoning: "tags" if the model thinks between tags of its own,
     "prefilled" if its prompt holds the opening tag, so that an answer has only the closing one.
-    families: the models in words.
+    families: the models in words. newest: for a model that is newer than all that are known of its
+    family, the version that its format is taken from; empty for a known one.
     """
 
     pattern: str
     format: str
     families: str
     reasoning: Reasoning = ""
+    newest: str = ""
 
     @property
     def reason(self) -> str:
-        """Why a model has this format, in a sentence."""
+        """Why a model has this format, in a sentence, with the doubt that there is."""
+        if self.newest:
+            return (
+                f"in doubt: its name is newer than {self.families} {self.newest}, the newest that is "
+                f"known, which writes {self.format}; compare with protocol='auto'"
+            )
         return f"its name matches {self.pattern}: {self.families} write {self.format}"
 
 
@@ -103,7 +110,7 @@ _ROWS: tuple[tuple[str, str, str, Reasoning], ...] = (
     (r"granite", "granite3", "Granite 3", ""),
     (r"jamba|apriel", "jamba", "Jamba and Apriel", ""),
     (r"hunyuan-?a13b", "jamba", "Hunyuan A13B", "tags"),
-    (r"hy-?v?4", "hunyuan_v4", "Hunyuan 4", "tags"),
+    (r"(?:hunyuan|hy)-?v?4", "hunyuan_v4", "Hunyuan 4", "tags"),
     (r"hunyuan|hy-?3", "hunyuan_v3", "Hunyuan 3", "tags"),
     (r"iquest-q1", "iquest_q1", "IQuest-Q1", "prefilled"),
     (r"iquest-coder-v2", "iquest_coder_v2", "IQuest-Coder-V2", "tags"),
@@ -153,6 +160,43 @@ _ROWS: tuple[tuple[str, str, str, Reasoning], ...] = (
 
 MODEL_FORMATS: tuple[ModelFormat, ...] = tuple(ModelFormat(*row) for row in _ROWS)
 
+# The newest version of each family that the rows know, and its format: what a newer model is taken
+# to write. The version is what follows the pattern, if it is no size (7b) and no date.
+_NEWEST: tuple[tuple[str, str, str, str, Reasoning], ...] = (
+    (r"nemotron", "4", "qwen3_coder_xml", "Nemotron", "prefilled"),
+    (r"qwen", "3.9", "qwen3_coder_xml", "Qwen", "prefilled"),
+    (r"mimo-v", "2.5", "mimo_compact", "MiMo", "tags"),
+    (r"llama", "4", "pythonic", "Llama", ""),
+    (r"mistral-small", "4", "mistral_v13_args", "Mistral Small", ""),
+    (r"mistral-medium", "3.5", "mistral_v13_args", "Mistral Medium", ""),
+    (r"(?:mistral-large|ministral)", "3", "mistral_v13_args", "Mistral Large and Ministral", ""),
+    (r"devstral(?:-small|-medium)?", "2", "mistral_v13_args", "Devstral", ""),
+    (r"deepseek-v?", "4.1", "deepseek_v41_dsml", "DeepSeek", "tags"),
+    (r"deepseek-r", "1", "deepseek_v41_dsml", "DeepSeek R", "tags"),
+    (r"glm", "5.9", "glm47_compact", "GLM", "tags"),
+    (r"(?:ling|ring)", "3", "glm47_compact", "Ling", "tags"),
+    (r"kimi-k", "3", "kimi_k3_xtml", "Kimi K", ""),
+    (r"minimax-?m", "3", "minimax_m3", "MiniMax M", "tags"),
+    (r"granite", "4.2", "qwen3_coder_xml", "Granite", "tags"),
+    (r"(?:hunyuan-?v?|hy-?v?)", "4", "hunyuan_v4", "Hunyuan", "tags"),
+    (r"intern-?s", "2", "qwen3_coder_xml", "Intern-S", ""),
+    (r"phi", "4", "phi4_mini", "Phi", ""),
+    (r"gemma", "4", "gemma4", "Gemma", ""),
+    (r"step(?:fun)?", "3.7", "qwen3_coder_xml", "Step", "tags"),
+    (r"ernie", "4.5", "hermes", "ERNIE", "prefilled"),
+    (r"olmo", "3", "olmo3", "Olmo", "tags"),
+    (r"lfm", "2", "lfm2", "LFM", ""),
+    (r"minicpm", "5", "minicpm5", "MiniCPM", "tags"),
+    (r"gigachat", "3.5", "gigachat35_gcml", "GigaChat", ""),
+    (r"spark", "3", "glm47_compact", "iFlytek Spark", "tags"),
+    (r"plamo", "3", "plamo3", "PLaMo", ""),
+    (r"solar-open", "2", "solar_open2", "Solar Open", ""),
+    (r"telechat", "4", "telechat4", "TeleChat", ""),
+    (r"k-exaone", "2", "qwen3_coder_xml", "K-EXAONE", "tags"),
+    (r"hermes", "4", "hermes", "Hermes", ""),
+    (r"smollm", "3", "hermes", "SmolLM", ""),
+)  # fmt: skip
+
 
 # The name of a person in a path says nothing about a model.
 _HOME = re.compile(r"^(?:[a-z]:)?/(?:home|users)/[^/]+/")
@@ -176,11 +220,28 @@ def model_format(model: str) -> ModelFormat | None:
     """
     name = _HOME.sub("", re.sub(r"[\s_]+", "-", model.lower()).replace("\\", "/"))
     for part in reversed(name.split("/")):
+        newer = _newer_than_known(part)
+        if newer is not None:
+            return newer
         for row in MODEL_FORMATS:
             # A pattern begins where a word of the name does.
             if re.search(rf"(?<![a-z])(?:{row.pattern})", part):
                 return row
     return None
+
+
+def _newer_than_known(name: str) -> ModelFormat | None:
+    # A fine-tune bears the name of what it was made from first, as Nemotron of Llama does: the last
+    # family in the name counts.
+    found = None
+    for pattern, newest, protocol_id, family, reasoning in _NEWEST:
+        match = re.search(rf"(?<![a-z]){pattern}-?(\d{{1,2}}(?:\.\d+)?)(?![\d.]*b)(?!\d)", name)
+        if match is None or (found and match.start() < found[0]):
+            continue
+        newer = [*map(int, match[1].split("."))] > [*map(int, newest.split("."))]
+        row = ModelFormat(pattern, protocol_id, family, reasoning, newest)
+        found = match.start(), row if newer else None
+    return found[1] if found else None
 
 
 def reason_for(model: str) -> str:
