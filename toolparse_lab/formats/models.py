@@ -42,8 +42,8 @@ class ModelFormat:
         """Why a model has this format, in a sentence, with the doubt that there is."""
         if self.newest:
             return (
-                f"in doubt: its name is newer than {self.families} {self.newest}, the newest that is "
-                f"known, which writes {self.format}; compare with protocol='auto'"
+                f"in doubt: its name is newer than {self.families} {self.newest}, the newest that "
+                f"is known, which writes {self.format}; compare with protocol='auto'"
             )
         return f"its name matches {self.pattern}: {self.families} write {self.format}"
 
