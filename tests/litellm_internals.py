@@ -49,6 +49,9 @@ INTERNALS: tuple[Internal, ...] = (
     Internal("litellm.utils:_get_max_position_embeddings",
              "litellm_faults.remember_context_lengths",
              "wrapped: huggingface.co is asked for the length of a context with each call"),
+    Internal("litellm.llms.ollama.common_utils:OllamaModelInfo.get_runtime_model_info",
+             "litellm_faults.ask_no_ollama_server",
+             "replaced: the server is asked about the model, in the event loop", seen="1.110"),
     Internal("litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini:"
              "ModelResponseIterator._common_chunk_parsing_logic",
              "streams.keep_finish_parts",

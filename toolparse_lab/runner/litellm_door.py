@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..core.errors import MissingExtra
-from .litellm_faults import ignore_warnings, remember_context_lengths
+from .litellm_faults import ask_no_ollama_server, ignore_warnings, remember_context_lengths
 from .local.provider import register
 from .streams import close_quietly
 
@@ -108,6 +108,7 @@ def _set_up(litellm: Any) -> None:
     litellm.telemetry = False
     litellm.disable_hf_tokenizer_download = True
     remember_context_lengths()
+    ask_no_ollama_server()
     # Whoever sets the variable wants to read litellm's log.
     if "LITELLM_LOG" not in os.environ:
         for name in _LOGGERS:

@@ -147,6 +147,31 @@ def remember_context_lengths() -> None:
         utils.__dict__["_get_max_position_embeddings"] = functools.lru_cache(256)(look_up)
 
 
+# -- questions to an Ollama server about the model (1.110)
+
+
+def ask_no_ollama_server() -> None:
+    """Let litellm take a model of Ollama for what it takes one whose server does not answer. To be
+    called once.
+
+    With each request litellm asks the server five times about a model that its list of prices does
+    not have, partly by a synchronous call in the event loop, and partly at another address than the
+    model's. Nothing of the answers goes into the request.
+    """
+    module = importlib.import_module("litellm.llms.ollama.common_utils")
+    config = getattr(module, "OllamaModelInfo", None)
+    if not hasattr(config, "get_runtime_model_info"):  # another litellm
+        return
+
+    def known(_: Any, model: str, *__: Any, **___: Any) -> dict[str, Any]:
+        no_prices = {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
+        limits = dict.fromkeys(("max_tokens", "max_input_tokens", "max_output_tokens"))
+        name = model.removeprefix("ollama/").removeprefix("ollama_chat/")
+        return {"key": name, "litellm_provider": "ollama", "mode": "chat", **no_prices, **limits}
+
+    setattr(config, "get_runtime_model_info", known)  # noqa: B010
+
+
 # -- chunks of a custom provider (before 1.89)
 
 
