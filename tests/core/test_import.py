@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +23,8 @@ assert call.valid and call.origin("/a")
 """
 
 
-def loaded_after(code: str) -> set[str]:
+@cache
+def loaded_after(code: str) -> frozenset[str]:
     """The modules that a fresh interpreter holds after running `code`."""
     program = f"import json, sys\n{code}\nprint(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
@@ -34,7 +36,7 @@ def loaded_after(code: str) -> set[str]:
         cwd=ROOT,
     )
     assert done.returncode == 0, done.stderr
-    return set(json.loads(done.stdout.splitlines()[-1]))
+    return frozenset(json.loads(done.stdout.splitlines()[-1]))
 
 
 # What a .pth file of the environment loads is not our doing.

@@ -11,6 +11,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -156,8 +157,8 @@ class Walker(ast.NodeVisitor):
             self._add(f"{base}.{alias.name}" if front or module else base, node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        called = ast.unparse(node.func)
-        if called in ("importlib.import_module", "import_module", "__import__"):
+        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if called in ("import_module", "__import__"):
             name = node.args[0] if node.args else None
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
                 self._add(name.value, node)
@@ -169,6 +170,7 @@ class Walker(ast.NodeVisitor):
         self.found.append(Import(target, node.lineno, self._typing_only))
 
 
+@cache
 def imports_of(path: Path, root: Path) -> list[Import]:
     walker = Walker(".".join((root.name, *path.relative_to(root).parts[:-1])), root)
     walker.visit(ast.parse(path.read_text("utf-8")))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from benchmarks import house
@@ -14,6 +15,7 @@ from benchmarks import house
 FILES = house.files_of(house.ROOT)
 
 
+@lru_cache
 def lines_of(path: Path) -> list[str]:
     return path.read_text("utf-8").splitlines()
 
@@ -25,23 +27,22 @@ def place(path: Path) -> str:
 def inner_imports() -> Iterator[tuple[Path, int]]:
     """(file, line) of every import of our own inside a function."""
     for path in FILES:
-        tree = ast.parse(path.read_text("utf-8"))
-        # A function in a function is walked twice; its import counts once.
-        yield from sorted(
-            {
-                (path, node.lineno)
-                for function in ast.walk(tree)
-                if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-                for node in ast.walk(function)
-                if isinstance(node, ast.ImportFrom)
-                and (node.level or (node.module or "").partition(".")[0] == house.ROOT.name)
-            }
-        )
+        waiting: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text("utf-8")), False)]
+        while waiting:
+            node, inside = waiting.pop()
+            inside |= isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
+            if inside and isinstance(node, ast.ImportFrom) and is_own(node):
+                yield path, node.lineno
+
+
+def is_own(node: ast.ImportFrom) -> bool:
+    return bool(node.level) or (node.module or "").partition(".")[0] == house.ROOT.name
 
 
 def test_imports_inside_functions_say_why_they_wait() -> None:
     silent = []
-    found = list(inner_imports())
+    found = sorted(inner_imports())
     for path, line in found:
         lines = lines_of(path)
         before, own = lines[line - 2].strip(), lines[line - 1]

@@ -366,24 +366,6 @@ def _alone(code: str) -> Coroutine[Any, Any, tuple[int, str]]:
     return go()
 
 
-@pytest.mark.slow
-def test_a_fresh_interpreter_that_turns_warnings_into_errors_can_ask_and_prints_nothing(
-    mock: MockOpenAI,
-) -> None:
-    code = f"""
-import asyncio
-from toolparse_lab.runner.complete import complete
-from toolparse_lab.runner.litellm_door import close_clients, litellm_module
-from toolparse_lab.runner.loop import run_sync
-from toolparse_lab.runner.exchange.types import Model, Request
-r = Request(Model("openai/m", api_base={mock.url!r}, api_key="k"), "m", ({{"role": "user", "content": "say=hi"}},))
-assert run_sync(complete(r)).raw == "hi"
-r = Request(Model("openai/m", api_base={mock.url!r}, api_key="k"), "m", ({{"role": "user", "content": "status=500"}},))
-assert run_sync(complete(r)).error_kind == "server_error"
-"""
-    assert run_sync(_alone(code)) == (0, "")
-
-
 def test_the_types_and_the_pool_load_without_litellm() -> None:
     code = """
 import sys

@@ -252,7 +252,8 @@ def shown(value: Any) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.exhaustive(2)
 def test_a_planted_key_is_found_nowhere(
     tmp_path: Path, said: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], stream: bool
 ) -> None:
