@@ -16,29 +16,29 @@ def grows_linearly(work: Callable[[int], object], size: int) -> bool:
     """Return whether four times the size takes at most eight times the CPU time.
 
     A square takes 16 times as long whenever it is asked; a machine with other work may slow down
-    between two measurements, so one good look of four is enough.
+    between two measurements, so the best of up to four looks counts.
     """
-    return any(
-        cpu_seconds(work, TIMES * size) <= MOST * max(cpu_seconds(work, size), FLOOR)
-        for _ in range(LOOKS)
-    )
+    small = large = float("inf")
+    for _ in range(LOOKS):
+        small = min(small, cpu_seconds(work, size))
+        large = min(large, cpu_seconds(work, TIMES * size))
+        if large <= MOST * max(small, FLOOR):
+            return True
+    return False
 
 
 def cpu_seconds(work: Callable[[int], object], size: int) -> float:
-    """The least CPU time of two runs, without the collector of garbage.
+    """The CPU time of a run, without the collector of garbage.
 
     Its full collections set in at some number of objects and make a step there, which is no growth
     of the work.
     """
-    least = float("inf")
     collecting = gc.isenabled()
     gc.disable()
     try:
-        for _ in range(2):
-            start = time.process_time()
-            work(size)
-            least = min(least, time.process_time() - start)
+        start = time.process_time()
+        work(size)
+        return time.process_time() - start
     finally:
         if collecting:
             gc.enable()
-    return least

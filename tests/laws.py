@@ -12,7 +12,7 @@ from toolparse_lab.entry.laws import check_all as check_laws
 __all__ = ["check_all", "check_partition", "check_serial", "run_chunks"]
 
 EXHAUSTIVE = bool(os.environ.get("TOOLPARSE_EXHAUSTIVE"))
-EXAMPLES = int(os.environ.get("TOOLPARSE_EXAMPLES", "90"))
+EXAMPLES = int(os.environ.get("TOOLPARSE_EXAMPLES", "60"))
 """Random texts for each law and protocol; `make nightly` asks for many more."""
 FEW = 6  # splits near delimiters, and as many anywhere, by default
 

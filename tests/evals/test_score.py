@@ -4,9 +4,7 @@ them."""
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -307,8 +305,7 @@ def look_for_signs(text: str) -> None:
 
 @each_case
 def test_signs_are_found_in_linear_time(unit: str) -> None:
-    # The least of several ratios: what else the machine does makes one of them larger, not all.
-    assert min(growth(unit, look_for_signs) for _ in range(3)) <= 6
+    assert grows_linearly(lambda size: look_for_signs(unit * (size // len(unit))), 20_000)
 
 
 QUOTED = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
@@ -338,28 +335,11 @@ def test_answers_of_many_shown_calls_cost_no_more_than_their_length(way: str) ->
 
 
 def test_a_quadratic_search_is_not_linear() -> None:
-    def look_again_and_again(text: str) -> None:
-        for start in range(0, len(text), 100):
-            text.count("x", start)
+    def look_again_and_again(size: int) -> None:
+        for start in range(0, size, 100):
+            ("a" * size).count("x", start)
 
-    assert min(growth("a", look_again_and_again) for _ in range(3)) > 6
-
-
-def growth(unit: str, look: Callable[[str], None]) -> float:
-    """CPU time for four times the text over that for the text, where the clock can tell: linear
-    cost gives 4, quadratic cost 16."""
-    size = 4_000
-    before = cpu_seconds(look, unit * (size // len(unit)))
-    while before < 0.005:
-        size *= 2
-        before = cpu_seconds(look, unit * (size // len(unit)))
-    return cpu_seconds(look, unit * (4 * size // len(unit))) / before
-
-
-def cpu_seconds(look: Callable[[str], None], text: str) -> float:
-    start = time.process_time()
-    look(text)
-    return time.process_time() - start
+    assert not grows_linearly(look_again_and_again, 40_000)
 
 
 def test_own_results_in_plain_words_need_a_call_before() -> None:

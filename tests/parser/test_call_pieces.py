@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.bridge import litellm
+from tests.laws import examples
 from tests.tables import each_case
 from toolparse_lab.core.types.call_pieces import CallPieces
 from toolparse_lab.integrations.litellm_bridge.stream import ChunkReader
@@ -268,7 +269,7 @@ def _pieces_of(number: int, call: Call, ways: dict[str, Any], draw: Any) -> list
     return [piece(index, *rest) for rest in zip(ids, names, parts, strict=True)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(_CALLS, _WAYS, st.data())
 def test_calls_come_out_as_they_were_made(
     calls: list[Call], ways: dict[str, Any], data: st.DataObject

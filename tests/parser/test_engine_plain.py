@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.laws import examples
 from tests.tools import tool_named
 from toolparse_lab.core.types.call import LateAccount, ToolCall
 from toolparse_lab.parser.body import BodyReader
@@ -106,6 +107,7 @@ def all_of(raw: str, protocol: str) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("auto", [False, True])
+@settings(max_examples=examples(40))
 @given(
     calls=st.lists(st.tuples(GAPS, CALLS), min_size=1, max_size=4),
     before=st.sampled_from(["", "So:\n", "> ", "`"]),

@@ -73,7 +73,7 @@ def test_a_long_block_is_seen() -> None:
 
 @each_case
 def test_looking_back_for_quotation_is_linear(piece: str) -> None:
-    assert grows_linearly(lambda size: tp.parse(piece * size, "hermes", TOOLS), 300)
+    assert grows_linearly(lambda size: tp.parse(piece * size, "hermes", TOOLS), 100)
 
 
 @pytest.mark.parametrize("half", ["tune", "test"])

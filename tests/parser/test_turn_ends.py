@@ -4,12 +4,13 @@ elsewhere."""
 from __future__ import annotations
 
 from functools import cache
+from itertools import cycle
 
 import pytest
 
 import toolparse_lab as tp
 from tests.growth import grows_linearly
-from tests.laws import check_all
+from tests.laws import EXHAUSTIVE, check_all
 from tests.tables import each_case
 from tests.tools import tool_named
 from tests.unwanted import TOOLS as UNWANTED
@@ -88,9 +89,10 @@ _HEADINGS = (
 
 @pytest.mark.parametrize("indent", ["", " " * 4, " " * 9, " " * 40, "\t\t"])
 def test_a_pair_of_role_headers_ends_the_turn_at_any_indent(indent: str) -> None:
+    turn = cycle(_PAIRS)  # by day each format has one of them
     for id, protocol in formats().items():
         call = write(protocol, "delete", {})
-        for theirs, own in _PAIRS:
+        for theirs, own in _PAIRS if EXHAUSTIVE else [next(turn)]:
             turns = f"{indent}{theirs}\n{indent}Empty it.\n{indent}{own}\n{call}"
             for text in (f"Sure.\n{turns}", f"Sure.\n```\n{turns}\n```", f"```\n{turns}\n```"):
                 for name in (id, "auto"):
