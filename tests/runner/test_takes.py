@@ -346,6 +346,30 @@ def test_two_arms_at_two_endpoints_are_told_apart(tmp_path: Path) -> None:
         assert any("seed is 0 in hermes, not sent in native" in note for note in notes)
 
 
+def only_responses(path: str, body: dict[str, Any]) -> tuple[int, Any]:
+    """A model that takes tools by the Responses API alone, as gpt-5.4 and later."""
+    if path == "/v1/responses" or not body.get("tools"):
+        return shapes.any_answer(path, body)
+    said = (
+        "Function tools with reasoning_effort are not supported for gpt-6-sol in "
+        "/v1/chat/completions. Please use /v1/responses instead."
+    )
+    return 400, {"error": {"message": said, "type": "invalid_request_error", "param": None}}
+
+
+@pytest.mark.skipif(LOWEST, reason="this litellm asks one endpoint in both arms")
+def test_a_model_that_wants_the_responses_api_for_tools_is_asked_by_it(tmp_path: Path) -> None:
+    """The refusal says so once; from then on it is known."""
+    with Providers(only_responses) as server, tp.Lab(tmp_path / "runs.db") as lab:
+        model = tp.Model("openai/gpt-6-sol", api_base=f"{server.url}/v1", api_key="planted")
+        run = lab.run(lab.plan(CASES[:2], {"m": model}, ["hermes", "native"]), progress=False)
+        assert server.paths.count("/v1/responses") == 2
+        assert server.paths.count("/v1/chat/completions") == 3
+    frame = run.frame()
+    assert "provider_error" not in set(frame["outcome"])
+    assert set(frame.loc[frame["arm"] == "native", "endpoint"]) == {"/v1/responses"}
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "says"),
     [

@@ -152,6 +152,40 @@ async def complete(request: Request) -> Completion:
     Raises UnknownName for a model string litellm cannot route, SetupError or MissingExtra
     where something must be installed first, BadOptions for a request that is not JSON.
     """
+    completion = await _complete(request)
+    if completion.error_kind in ("bad_request", "not_found") and _names_responses(completion):
+        only = _by_responses(request)
+        if only not in _responses_only:
+            _responses_only.add(only)
+            return await _complete(request)
+    return completion
+
+
+# Models that an endpoint answers by the Responses API alone, each with or without tools: as gpt-5.4
+# and later take tools while they reason. Learnt from the endpoint's own refusal.
+_responses_only: set[tuple[str, str, bool]] = set()
+_OPENAI = "openai/"
+
+
+def _by_responses(request: Request) -> tuple[str, str, bool]:
+    return request.model.name, request.model.endpoint, bool(request.tools)
+
+
+def _names_responses(completion: Completion) -> bool:
+    # "Function tools with reasoning_effort are not supported for … in /v1/chat/completions. Please
+    # use /v1/responses instead.", "This model is only supported in v1/responses …"
+    return "v1/responses" in (completion.error_message or "")
+
+
+def _route(request: Request) -> str:
+    # The model string that litellm is given.
+    name = request.model.name
+    if _by_responses(request) in _responses_only and name.startswith(_OPENAI):
+        return f"{_OPENAI}responses/{name.removeprefix(_OPENAI)}"
+    return name
+
+
+async def _complete(request: Request) -> Completion:
     # Everything up to the clock's start raises what is the caller's to mend.
     check_model(request.model)
     litellm = recording_litellm()
@@ -222,7 +256,7 @@ def _arguments(request: Request) -> dict[str, Any]:
     params = request.sent_params
     out = {k: v for k, v in params.items() if k not in _RESERVED and v is not None}
     out.update(
-        model=model.name,
+        model=_route(request),
         messages=list(map(dict, request.messages)),
         stream=request.stream,
         timeout=model.timeout,
@@ -248,7 +282,7 @@ def _arguments(request: Request) -> dict[str, Any]:
     if request.tools:
         out["tools"] = list(map(dict, request.tools))
     if request.stream:
-        keep_finish_parts(model.name, provider_of(model.name))
+        keep_finish_parts(_route(request), provider_of(model.name))
         # Without it the last chunk has no usage, and the price of the answer stays unknown.
         if "stream_options" not in out and counts_streams(model.name):
             out["stream_options"] = {"include_usage": True}
