@@ -14,6 +14,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.arguments.schema_tools import TOOLS, Schema, at, variants
+from tests.tables import each_case
 from toolparse_lab.arguments.schema.patterns import matches
 from toolparse_lab.arguments.schema.sound import sound_schema
 from toolparse_lab.arguments.schema.validate import validate
@@ -156,31 +157,7 @@ def member(node: Any, **beside: Any) -> str:
     return json.dumps({"type": "object", "properties": {"n": node}, **beside})
 
 
-@pytest.mark.parametrize(
-    ("node", "good", "wrong"),
-    [
-        ({"type": "integer", "maximum": 5, "exclusiveMaximum": True}, 4, 5),
-        ({"type": "array", "items": [{"type": "string"}], "additionalItems": False}, ["a"], [1]),
-        ({"type": "string", "nullable": True}, None, 5),
-        ({"allOf": [{"type": "string"}], "nullable": True}, None, 5),
-        ({"type": "string|null"}, None, 5),
-        ({"type": "Optional[int]"}, None, "x"),
-        ({"type": "List[int]"}, [1], ["x"]),
-        ({"type": "string[]"}, ["x"], [1]),
-        ({"type": "date"}, "2024-01-01", 5),
-        ({"type": "datetime"}, "2024-01-01T00:00:00Z", 5),
-        ({"type": "enum", "enum": ["a"]}, "a", "b"),
-        ({"type": "integer", "minimum": "3"}, 3, 2),
-        ({"type": "string", "minLength": "2"}, "ab", "a"),
-        ("integer", 5, "x"),
-        ({"type": "string", "pattern": r"^\p{L}+$"}, "été", "1"),
-        ({"type": "string", "pattern": r"^(?<year>\d{4})-\k<year>$"}, "2024-2024", "2024-2023"),
-        ({"type": "string", "pattern": r"^\u{1F600}$"}, "😀", "u"),
-        ({"type": "string", "pattern": r"^[^]$"}, "\n", ""),
-        ({"type": "string", "pattern": r"^\d$"}, "3", "٣"),
-        ({"type": "string", "pattern": r"^a$"}, "a", "a\n"),
-    ],
-)
+@each_case
 def test_dialects_are_read_as_they_are_meant(node: Any, good: Any, wrong: Any) -> None:
     assert is_valid({"n": good}, member(node))
     assert not is_valid({"n": wrong}, member(node))
@@ -247,21 +224,6 @@ def test_a_very_deep_schema_is_still_a_schema() -> None:
     assert "validate.unchecked" in {p.code for p in validate({"n": "x", "m": "y"}, flat)}
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "does"),
-    [
-        (r"^[\w-.]+$", "a-.", True),
-        (r"^[.-\w]+$", "-a.", True),
-        (r"^[[]$", "[", True),
-        (r"a{e}", "a{e}", True),
-        (r"^.$", "\u2028", False),
-        (r"^[^\s]$", "\u3000", False),
-        (r"^[\uD83D\uDE00-\u{1F64F}]$", "😁", True),
-        (r"[]", "a", False),
-        (r"\bfoo\b", "a foo b", True),
-        (r"^[\p{L}\d_-]+$", "é-1", True),
-        (r"\Aabc\Z", "abc", True),
-    ],
-)
+@each_case
 def test_patterns_mean_what_ecma_says(pattern: str, text: str, does: bool) -> None:
     assert matches(pattern, text) == does

@@ -426,12 +426,7 @@ def test_a_pipe_gets_every_column(
         assert column in head
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        ("report --ladder --out ladder.pdf", "not written as this kind of file"),
-    ],
-)
+@each_case
 def test_figures_that_cannot_be_told_say_why(
     words: str, complaint: str, recorded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.core.errors import ToolparseError
 from toolparse_lab.entry.capture import capture
 
@@ -254,12 +255,7 @@ def test_hostile_bodies_cost_no_more_than_their_size() -> None:
     assert (len(text), text[-1]) == (2_000_002, "!")
 
 
-@pytest.mark.parametrize("part", [
-    {"type": "tool-f", "toolCallId": "t", "state": "input-streaming", "input": {"a": 1}},
-    {"type": "tool-f", "toolCallId": "t", "state": "input-streaming"},
-    {"type": "tool-invocation", "toolInvocation": {
-        "state": "partial-call", "toolCallId": "t", "toolName": "f", "args": {"a": 1}}},
-])  # fmt: skip
+@each_case
 def test_a_call_that_is_still_written_is_cut_off(part: dict[str, Any]) -> None:
     (call,) = tp.parse({"role": "assistant", "parts": [part]}, tools=TOOLS).calls
     assert (call.name, call.status) == ("f", "truncated")

@@ -501,12 +501,7 @@ def test_a_log_of_requests_and_responses(lab: tp.Lab) -> None:
 
 
 @pytest.mark.parametrize("depth", [300, 900, 3000])
-@pytest.mark.parametrize("row", [
-    '{"request": {"contents": %s}, "response": "hi"}',
-    '{"request": {"messages": [{"role": "user", "content": %s}]}, "response": "hi"}',
-    '{"response": {"choices": [{"message": {"role": "assistant", "content": %s}}]}}',
-    '{"response": {"error": %s}}',
-])  # fmt: skip
+@each_case
 def test_a_row_that_is_nested_without_an_end_costs_one_row(
     row: str, depth: int, lab: tp.Lab, tmp_path: Path
 ) -> None:

@@ -66,11 +66,7 @@ def test_a_model_without_a_row_is_refused(model: str) -> None:
     assert len(str(refusal.value)) < 600
 
 
-@pytest.mark.parametrize(
-    "model",
-    ["gpt-4o", "openai/gpt-5.1-codex", "o3-mini", "gemini/gemini-3-pro", "xai/grok-4",
-     "bedrock/us.amazon.nova-2-lite-v1:0", "perplexity/sonar"],
-)  # fmt: skip
+@each_case
 def test_a_model_whose_own_text_nobody_sees_is_told_so(model: str) -> None:
     with pytest.raises(tp.errors.UnknownProtocol, match="is not public") as refusal:
         tp.protocol_for(model)

@@ -11,6 +11,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.laws import check_all
+from tests.tables import each_case
 from toolparse_lab.formats.python.reader import unescape_python
 
 TOOLS = [
@@ -108,16 +109,7 @@ def test_many_calls_take_linear_time() -> None:
     assert len(tp.parse("[" + 'f(a="x\ny"), ' * 3000 + "f(a=1)]", "pythonic", TOOLS).calls) == 3001
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        "[g(s='x'), f(a=b'z')]",
-        "[f(a=[1, b'z'], b='in \"(\" and (\\' x'), g(s='x')]",
-        "[f(a=1e999), g(s='x')]",
-        "[f(a=open('x'), b=1), g(s='x')]",
-    ],
-    ids=["bytes behind", "bytes before", "infinite", "expression"],
-)
+@each_case
 def test_a_call_without_literals_is_refused_alone(raw: str) -> None:
     result = check_all(raw, "pythonic", TOOLS)
     (refused,) = (call for call in result.calls if not call.ok)
@@ -126,16 +118,6 @@ def test_a_call_without_literals_is_refused_alone(raw: str) -> None:
     assert [p.code for p in refused.problems] == ["decode.pythonic"]
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        "[f(a=b'z')]",
-        "[f(a=it's, b='x'), g(s='x')]",
-        "[f(a=we, it's, b='), g(s=', b='x')]",
-        "[f(a=b'z', g(s='x')]",
-        "[f(a='it's', b=1), g(s='x)]",
-    ],
-    ids=["alone", "apostrophe", "apostrophes", "bracket", "quote"],
-)
+@each_case
 def test_nothing_is_left_out_where_a_quote_is_out_of_step(raw: str) -> None:
     assert check_all(raw, "pythonic", TOOLS).calls == ()

@@ -63,18 +63,7 @@ def test_each_stage_says_what_it_did() -> None:
     assert "Call 0, set_timer, is repaired" in bench._state["view"]["sentence"]
 
 
-@pytest.mark.parametrize(
-    ("schema", "value", "offered"),
-    [
-        ({"type": "integer"}, "three", None),
-        ({"type": "integer"}, "3 nights", "lossy"),
-        ({"type": "boolean"}, "perhaps", None),
-        ({"enum": ["km", "mi"]}, "leagues", None),
-        ({"enum": ["km", "mi"]}, "KM", "lossy"),
-        ({"type": "object"}, "none", None),
-        ({"type": "array", "items": {"type": "integer"}}, ["one", "2"], None),
-    ],
-)
+@each_case
 def test_a_value_that_the_model_did_not_write_is_never_offered(
     schema: Any, value: Any, offered: str | None
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from toolparse_lab.formats.base import Codec, DecodeContext, Decoded
 from toolparse_lab.formats.json.mix import HERMES
 
@@ -77,11 +78,7 @@ def test_an_unknown_tool_is_named_with_the_known_ones() -> None:
     assert call.arguments == {"a": "1"}
 
 
-@pytest.mark.parametrize(
-    ("protocol", "raw"),
-    [("morph_xml", "<f><a>1"), ("kimi_k2", '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a'),
-     ("harmony_channel", '<|channel|>commentary to=functions.f<|message|>{"a')],
-)  # fmt: skip
+@each_case
 def test_a_call_that_is_cut_keeps_the_name_of_its_opener(protocol: str, raw: str) -> None:
     (call,) = tp.parse(raw, protocol, TOOLS).calls
     assert (call.name, call.status) == ("f", "truncated")

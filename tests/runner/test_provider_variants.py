@@ -13,6 +13,7 @@ import toolparse_lab as tp
 from tests.provider_dialects import DIALECTS
 from tests.provider_matrix import alone
 from tests.providers import Providers, Wire, wire_of
+from tests.tables import each_case
 from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.exchange.types import Completion, Request
 from toolparse_lab.runner.loop import run_sync
@@ -73,17 +74,7 @@ def test_done_is_no_finish_reason(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPENAI_SHAPED)
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        ({"code": 502, "message": "gone"}, "server_error"),
-        ({"code": "429", "message": "slowly"}, "rate_limited"),
-        ({"code": "server_error", "message": "gone"}, "server_error"),
-        ({"type": "rate_limit_error", "code": None, "message": "slowly"}, "rate_limited"),
-        ({"code": "context_length_exceeded", "message": "long"}, "context_overflow"),
-        ({"message": "odd"}, "server_error"),
-    ],
-)
+@each_case
 def test_an_error_inside_a_stream_has_its_own_kind(name: str, error: Any, kind: str) -> None:
     last = {**chunk({"content": ""}, "error"), "error": error}
     found = answer(name, sse(chunk({"content": "No"}), last))
@@ -91,15 +82,7 @@ def test_an_error_inside_a_stream_has_its_own_kind(name: str, error: Any, kind: 
     assert error["message"] in (found.error_message or "")
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        ("overloaded_error", "server_error"),
-        ("rate_limit_error", "rate_limited"),
-        ("invalid_request_error", "bad_request"),
-        ("timeout_error", "timeout"),
-    ],
-)
+@each_case
 def test_an_error_in_a_stream_of_anthropic_keeps_its_type(kind: str, expected: str) -> None:
     event = {"type": "error", "error": {"type": kind, "message": "words"}}
     assert answer("Anthropic messages", sse(event, named=True)).error_kind == expected
@@ -147,13 +130,7 @@ def test_names_of_a_filter_are_one(name: str, stream: bool, reason: str, expecte
 
 
 @pytest.mark.parametrize("name", OPENAI_SHAPED)
-@pytest.mark.parametrize(
-    ("message", "column"),
-    [
-        ({"content": None, "refusal": "words"}, "raw"),
-        ({"content": "", "reasoning_details": [{"text": "wor"}, {"summary": "ds"}]}, "reasoning"),
-    ],
-)
+@each_case
 def test_text_in_another_member_is_kept(name: str, message: dict[str, Any], column: str) -> None:
     assert getattr(answer(name, sse(chunk(message), chunk({}, "stop"))), column) == "words"
 

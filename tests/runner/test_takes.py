@@ -298,23 +298,7 @@ def test_report_diff_and_compare_say_where_sampling_differs(tmp_path: Path) -> N
     assert not any("sampled" in note for note in cold.report(by=["arm"]).notes)
 
 
-@pytest.mark.parametrize(
-    ("sent", "expected"),
-    [
-        ({"max_tokens": 9, "output_config": {"effort": "low"}, "messages": []},
-         {"max_tokens": 9, "reasoning_effort": "low"}),
-        ({"thinking": {"type": "enabled", "budget_tokens": 1024}, "system": "s", "metadata": {}},
-         {"thinking": {"type": "enabled", "budget_tokens": 1024}}),
-        ({"input": [], "reasoning": {"effort": "high", "summary": "auto"},
-          "text": {"verbosity": "low", "format": {}}, "max_output_tokens": 3},
-         {"max_tokens": 3, "reasoning_effort": "high", "summary": "auto", "verbosity": "low"}),
-        ({"generationConfig": {"topP": 1, "thinkingConfig": {"thinkingBudget": 0}}, "contents": []},
-         {"thinking": {"thinkingBudget": 0}, "top_p": 1}),
-        ({"chat_template_kwargs": {"enable_thinking": False}, "model": "m", "stream": True},
-         {"chat_template_kwargs": {"enable_thinking": False}}),
-    ],
-    ids=["claude effort", "claude budget", "responses", "gemini", "extra_body"],
-)  # fmt: skip
+@each_case
 def test_sampling_is_what_went_out(sent: dict[str, Any], expected: dict[str, Any]) -> None:
     assert sampling_of({"params": {"temperature": 1}}, {"sent": sent}) == expected
 
@@ -370,16 +354,7 @@ def test_a_model_that_wants_the_responses_api_for_tools_is_asked_by_it(tmp_path:
     assert set(frame.loc[frame["arm"] == "native", "endpoint"]) == {"/v1/responses"}
 
 
-@pytest.mark.parametrize(
-    ("body", "kind", "says"),
-    [
-        ({"id": "x", "model": "m", "choices": []}, "server_error", "no choice"),
-        ({"id": "x", "model": "m", "choices": [{"message": None, "finish_reason": "stop"}]},
-         "server_error", "no message"),
-        ("<html><title>502 Bad Gateway</title></html>", "server_error", ""),
-    ],
-    ids=["no choice", "no message", "page"],
-)  # fmt: skip
+@each_case
 def test_a_body_that_is_no_answer_is_the_provider_s(body: Any, kind: str, says: str) -> None:
     wire = shapes.Wire((body if isinstance(body, str) else json.dumps(body)).encode(),
                        "text/html" if isinstance(body, str) else "application/json")  # fmt: skip

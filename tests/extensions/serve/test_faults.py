@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.replay_server import Answer, ReplayServer, json_answer
+from tests.tables import each_case
 from tests.waiting import wait_until
 from toolparse_lab.extensions.serve import Gateway, Proxy, chat, proxy, serve, server
 from toolparse_lab.runner.exchange.types import MOST_ANSWER
@@ -271,32 +272,7 @@ def test_the_words_of_the_upstream_server_reach_the_caller(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"choices": [{"index": 0, "message": None}]},
-        {"choices": [{"index": 0, "message": None, "finish_reason": "stop"}]},
-        {"choices": [None]},
-        {"choices": None},
-        {"choices": []},
-        {},
-        [],
-        None,
-        7,
-        "x",
-        {"choices": [{"index": 0, "message": "text", "finish_reason": "stop"}]},
-        {
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": {"a": 1}},
-                    "finish_reason": "stop",
-                }
-            ]
-        },
-        {"choices": {"a": 1}},
-    ],
-)
+@each_case
 def test_an_odd_answer_gives_no_words_of_a_traceback(
     gateway: Gateway, upstream: ReplayServer, body: Any, stream: bool
 ) -> None:

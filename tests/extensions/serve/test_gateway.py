@@ -19,6 +19,7 @@ import pytest
 
 from tests.bridge import NOW, OSLO, TOOLS, joined
 from tests.mock_openai import MockOpenAI, unseen
+from tests.tables import each_case
 from tests.waiting import PATIENCE, running, wait_until
 from toolparse_lab.core.errors import BadOptions, SetupError, UnknownProtocol
 from toolparse_lab.extensions.serve import Gateway, serve
@@ -122,21 +123,7 @@ def test_the_upstream_endpoint_is_asked_what_came(client: openai.OpenAI, mock: M
     assert mock.headers[-1]["authorization"] == f"Bearer {KEY}"
 
 
-@pytest.mark.parametrize(
-    "member",
-    [
-        {"api_base": "http://127.0.0.1:9/v1"},
-        {"base_url": "http://127.0.0.1:9/v1"},
-        {"mock_response": "made up"},
-        {"custom_llm_provider": "anthropic"},
-        {"fallbacks": ["other"]},
-        {"extra_headers": {"Authorization": "Bearer other"}},
-        {"api_key": "other-key-0123456789"},
-        {"num_retries": 3},
-        {"logger_fn": "print"},
-        {"tap": 1},
-    ],
-)
+@each_case
 def test_a_caller_does_not_steer_what_asks(
     client: openai.OpenAI, mock: MockOpenAI, member: dict[str, Any]
 ) -> None:
@@ -147,19 +134,8 @@ def test_a_caller_does_not_steer_what_asks(
     assert mock.headers[-1]["authorization"] == f"Bearer {KEY}"
 
 
-@pytest.mark.parametrize(
-    ("order", "status"),
-    [
-        ("status=401", 401),
-        ("status=404", 404),
-        ("status=400", 400),
-        ("status=429 after=2", 429),
-        ("status=500", 500),
-        ("status=503", 503),
-        ("status=401 confess", 401),
-    ],
-)
 @pytest.mark.parametrize("stream", [False, True])
+@each_case
 def test_failures_keep_their_status_and_no_key(
     client: openai.OpenAI, order: str, status: int, stream: bool
 ) -> None:

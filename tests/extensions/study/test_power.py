@@ -16,6 +16,7 @@ from statsmodels.stats.power import TTestPower
 import toolparse_lab as tp
 from benchmarks.power import BOUND, DROPS, SCENARIOS, Scenario, printed, simulated
 from tests.recorded import recorded_run
+from tests.tables import each_case
 from tests.trial_frames import trials_of, twice
 from toolparse_lab.cli import main
 from toolparse_lab.core.errors import BadOptions
@@ -247,14 +248,7 @@ def test_the_command_tells_of_every_pair_or_of_two_names(
     assert later == ["hermes v a later run", "morph_xml v a later run"]
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        ("power latest hermes", "power compares two names"),
-        ("power latest hermes nobody", "no such two arms"),
-        ("power --drop 3", "drop is a share"),
-    ],
-)
+@each_case
 def test_what_the_command_cannot_tell(
     words: str, complaint: str, store: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
