@@ -190,20 +190,7 @@ def test_one_sound_branch_is_enough() -> None:
     assert [p.path for p in validate({"n": "x"}, member(union)) if p.path] == ["/n"]
 
 
-REFERENCES: list[tuple[Schema, dict[str, Any]]] = [
-    ({"properties": {"n": {"$ref": "#num"}}}, {"q": {"$anchor": "num", "type": "integer"}}),
-    (
-        {"$id": "https://x.example/root", "properties": {"n": {"$ref": "https://x.example/num"}}},
-        {"q": {"$id": "num", "type": "integer"}},
-    ),
-    ({"if": {"required": ["k"]}, "then": {"properties": {"n": {"type": "integer"}}}}, {}),
-    ({"if": {"required": ["z"]}, "else": {"properties": {"n": {"type": "integer"}}}}, {}),
-    ({"dependentSchemas": {"k": {"properties": {"n": {"type": "integer"}}}}}, {}),
-    ({"properties": {"n": {"$ref": "#/x-types/num"}}, "x-types": {"num": {"type": "integer"}}}, {}),
-]
-
-
-@pytest.mark.parametrize(("schema", "definitions"), REFERENCES)
+@each_case
 def test_arguments_are_coerced_as_they_are_validated(schema: Schema, definitions: Schema) -> None:
     schema = {"type": "object", **schema, "$defs": definitions}
     coerced = tp.coerce({"k": "a", "n": "2"}, schema)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import each_case
 from toolparse_lab.cli import main
 from toolparse_lab.cli.console import read_text, read_tools
 from toolparse_lab.core.errors import BadToolSpec, UnreadableInput
@@ -79,21 +80,7 @@ def test_tools_may_be_pasted_too() -> None:
         read_tools("[" * 100_000)
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("Hello.", 0),
-        (call(), 0),
-        (call('{"name": "f", "arguments": {"a": "1",}}'), 0),
-        (call() + call(), 0),
-        (call('{"name": "f", "arguments": {"a": "x"}}'), 1),
-        (call('{"name": "g", "arguments": {}}'), 1),
-        (call()[:-25], 1),
-        (call() + call("no"), 1),
-        ("> quoted: " + call(), 1),
-    ],
-    ids=["none", "clean", "repaired", "two", "invalid", "unknown", "cut", "one bad", "quoted"],
-)
+@each_case
 def test_parse_exits_0_only_where_every_call_may_be_executed(
     text: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.laws import check_partition, check_serial, run_chunks
+from tests.tables import each_case
 from tests.tools import tool_named
 from toolparse_lab.entry.foreign.parser import TheirPart, place
 from toolparse_lab.entry.foreign.protocol import ForeignProtocol, adapt
@@ -138,20 +139,7 @@ def test_their_calls_are_calls(protocol: Any) -> None:
 
 
 @pytest.mark.parametrize("protocol", [Snake(), Segmenting(), Camel()])
-@pytest.mark.parametrize(
-    "raw",
-    [
-        "",
-        " ",
-        TEXT,
-        "text",
-        a_call("{}"),
-        a_call("{}") * 3,
-        "x" + a_call("[1]"),
-        "\ud83d" + a_call("null"),
-        "@@",
-    ],
-)
+@each_case
 def test_the_laws_of_a_result_hold(protocol: Any, raw: str) -> None:
     result, log = run_chunks([raw], protocol, TOOLS)
     check_partition(result)

@@ -274,35 +274,7 @@ def test_beside_a_call_it_is_a_warning() -> None:
     assert (problem.code, problem.severity) == ("response.unread-part", "warning")
 
 
-SERVER_SIDE: tuple[Any, ...] = (
-    _responses(
-        {"type": "web_search_call", "id": "w", "status": "completed", "action": {}},
-        {"type": "custom_tool_call", "call_id": "x", "name": "x_keyword_search", "input": "{}"},
-        {"type": "message", "content": [{"type": "output_text", "text": "Well"}]},
-    ),
-    _responses_events(
-        {"type": "response.output_item.added", "output_index": 0,
-         "item": {"type": "custom_tool_call", "name": "x_user_search", "input": ""}},
-        {"type": "response.custom_tool_call_input.delta", "output_index": 0, "delta": "{}"},
-        {"type": "response.output_text.delta", "output_index": 1, "delta": "Well"},
-    ),
-    _anthropic_events(
-        {"type": "content_block_start", "index": 0,
-         "content_block": {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}},
-        _delta({"type": "input_json_delta", "partial_json": "{}"}),
-        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "Well"}},
-    ),
-    _gemini({"executableCode": {"code": "1"}}, {"codeExecutionResult": {}}, {"text": "Well"}),
-    _converse({"toolUse": {"type": "server_tool_use", "name": "s", "input": {}}}, {"text": "Well"}),
-    _chat({"content": "Well", "tool_calls": [{"id": "1", "type": "web_search_call", "function":
-           {"name": "web_search", "arguments": "{}"}}]}),
-    {"content": [{"type": "tool-call", "toolCallId": "1", "toolName": "s", "input": "{}",
-                  "providerExecuted": True}, {"type": "text", "text": "Well"}],
-     "finishReason": "stop"},
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("body", SERVER_SIDE)
+@each_case
 def test_tools_that_a_server_runs_are_no_calls_of_the_client(body: Any) -> None:
     found = capture(body)
     assert (found.tool_calls, found.content, found.unread) == ((), "Well", ())

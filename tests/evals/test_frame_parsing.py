@@ -10,6 +10,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from tests.recorded import recorded_run
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, BadToolChoice, UnknownProtocol, UnreadableInput
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import Policy
@@ -193,16 +194,7 @@ def test_no_rows() -> None:
     assert_frame_equal(parse_frame(frame, ["hermes", "auto"]), frame)
 
 
-BAD_CELLS = {
-    "tools_json": ("[{", "column tools_json"),
-    "target": ("[1", "column target"),
-    "raw_surrogates_json": ("x", "column raw_surrogates_json"),
-}
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "said"), [(c, *v) for c, v in BAD_CELLS.items()], ids=BAD_CELLS
-)
+@each_case
 def test_a_cell_that_cannot_be_read_is_named(column: str, value: str, said: str) -> None:
     frame = frames.trials_frame(TRIALS[:3]).astype({column: object})
     frame.loc[2, column] = value

@@ -138,19 +138,7 @@ def test_rules_are_what_trying_all_pairings_says(seed: int) -> None:
         assert subsequence.ok == any(all(map(fits, some, wants)) for some in in_order)
 
 
-@pytest.mark.parametrize(
-    ("target", "says"),
-    [
-        ([{"$ordered": []}], "$ordered is a list of calls"),
-        ([{"$at_least": {"name": "f"}}], "$at_least is a list of calls"),
-        ([{"$ordered": [_F1]}, _G], "beside other wanted calls"),
-        ([{"$never": [{"$only": [_F1]}]}], "a rule inside $never"),
-        ([{"$never": [_F1]}, {"$never": [_G]}], "one rule twice"),
-        ([{"name": "f", "arguments": "$all"}], "are no object"),
-        ([{"name": "f", "arguments": {"a": {"$never": []}}}], "$never is a list of values"),
-        ([{"name": "f", "arguments": {"$at_least": []}}], "$at_least of arguments is an object"),
-    ],
-)
+@each_case
 def test_a_rule_that_cannot_be_read_is_named(target: Any, says: str) -> None:
     complaint = check_target(target)
     assert complaint is not None

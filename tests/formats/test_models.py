@@ -36,18 +36,9 @@ NEWER = {
     "openai/Llama-5-70B": "pythonic",
 }
 # A size, a date, an older version and the base of a fine-tune are no newer version.
-KNOWN = {
-    "Qwen/Qwen-72B-Chat": "hermes",
-    "mistralai/Mistral-7B-Instruct-v0.3": "mistral_v3",
-    "mistralai/Devstral-Small-2507": "mistral_v11",
-    "tencent/Hunyuan-V4": "hunyuan_v4",
-    "nvidia/Nemotron-4-340B": "nemotron_nano_v2",
-    "NousResearch/Hermes-3-Llama-3.1-8B": "hermes",
-    "ibm-granite/granite-20b-functioncalling": "granite20b_fc",
-}
 
 
-@pytest.mark.parametrize(("model", "format_id"), [*NEWER.items(), *KNOWN.items()])
+@each_case
 def test_a_newer_model_has_the_newest_format_of_its_family_in_doubt(
     model: str, format_id: str
 ) -> None:

@@ -53,21 +53,7 @@ def test_without_repair_a_raw_line_break_is_no_python() -> None:
     assert check_all('[f(a="x\ny")]', "pythonic", TOOLS, {"repair": False}).calls == ()
 
 
-@pytest.mark.parametrize(
-    ("raw", "names", "text"),
-    [
-        ("[f(a=1)]\ndone", ["f"], "\ndone"),
-        ("[f(a=1)] \t\r\ndone", ["f"], " \t\r\ndone"),
-        ("[f(a=1)]<|eot_id|>", ["f"], ""),
-        ("[f(a=1)] done", [], "[f(a=1)] done"),
-        ("[f(a=1)](https://example.org)", [], "[f(a=1)](https://example.org)"),
-        ("[f(a=1)]<b>", [], "[f(a=1)]<b>"),
-        ("[f(a=1)]" + " " * 70 + "x", ["f"], " " * 70 + "x"),
-        ("[f(a=1)]  ", ["f"], "  "),
-        ("[h(a=1)]\ndone", [], "[h(a=1)]\ndone"),
-        ('[f(a="]"), g(s="x")]\n', ["f", "g"], "\n"),
-    ],
-)
+@each_case
 def test_a_list_of_calls_stands_alone_on_its_line(raw: str, names: list[str], text: str) -> None:
     for protocol in ("pythonic", "auto"):
         result = check_all(raw, protocol, TOOLS)

@@ -168,28 +168,7 @@ def node(name: str, *children: Any, **attributes: Any) -> dict[str, Any]:
     return {"tagName": name, "attributes": attributes, "children": list(children)}
 
 
-@pytest.mark.parametrize(
-    ("xml", "options", "nodes"),
-    [
-        ("", {}, []),
-        (" x ", {}, ["x"]),
-        (
-            "<a k='1' on u=b>x<b/> y </a>",
-            {},
-            [node("a", "x", node("b"), "y", k="1", on=None, u="b")],
-        ),
-        ("<a> <b> x </b> </a>", {"keep_whitespace": True}, [node("a", " ", node("b", " x "), " ")]),
-        ("<a>x<!-- c --></a>", {}, [node("a", "x")]),
-        ("<a><!-- c --></a>", {"keep_comments": True}, [node("a", "<!-- c -->")]),
-        ("<a><![CDATA[<b>&lt;]]>&lt;</a>", {}, [node("a", "<b>&lt;", "<")]),
-        ("<!DOCTYPE a><a/>", {}, ["!DOCTYPE a", node("a")]),
-        ('<?xml version="1.0"?><a/>', {}, [node("?xml", version="1.0"), node("a")]),
-        ("<a>1<br>2</a>", {}, [node("a", "1", node("br"), "2")]),
-        ("<br>x</br>", {"no_child_nodes": []}, [node("br", "x")]),
-        ("<script>a<b</script>", {}, [node("script", "a<b")]),
-        ("<a><b>1</a>", {"repair": True}, [node("a", node("b", "1"))]),
-    ],
-)
+@each_case
 def test_parse_without_schema(xml: str, options: dict[str, Any], nodes: list[Any]) -> None:
     assert rxml.parse_without_schema(xml, **options) == nodes
 

@@ -99,23 +99,7 @@ def test_too_deep_is_refused() -> None:
     assert caught.value.code == "decode.too-deep"
 
 
-HOSTILE = {
-    "comment openers": "<!--",
-    "CDATA openers": "<![CDATA[",
-    "instruction openers": "<?",
-    "text parameters": "<s>",
-    "objects": "<o>",
-    "objects and members": "<o><k>",
-    "unknown elements": "<zz>",
-    "own closing tags as text": "<s>x</s> y",
-    "attributes": "<zz a='",
-    "stray closers": "</zz>",
-    "entities": "&#",
-    "numbers": "<n>1</n>",
-}
-
-
-@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
+@each_case
 def test_hostile_text_stays_linear(piece: str) -> None:
 
     def read(size: int) -> None:

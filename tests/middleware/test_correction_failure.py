@@ -100,25 +100,7 @@ def test_an_issue_says_rule_words_expectation_and_value() -> None:
     assert first == Issue("/lat", "float_parsing", "Input should be a valid number", "", "north")
 
 
-@pytest.mark.parametrize(
-    ("text", "paths"),
-    [
-        (
-            "json: cannot unmarshal string into Go struct field WeatherRequest.lat of type float64",
-            ["/lat"],
-        ),
-        ("json: cannot unmarshal string into Go struct field .lat of type float64", ["/lat"]),
-        (
-            "json: cannot unmarshal number into Go struct field R.stops.name of type string",
-            ["/stops/name"],
-        ),
-        ("json: cannot unmarshal string into Go value of type float64", [None]),
-        (str(refusal_of_pydantic(BAD)), ["/lat", "/stops/1"]),
-        (str(refusal_of_jsonschema({"lat": 1, "stops": [1, "x"]})), ["/stops/1"]),
-        (str(refusal_of_jsonschema({})), [""]),
-        ("connection refused", []),
-    ],
-)
+@each_case
 def test_words_of_validators_name_their_fields(text: str, paths: list[str | None]) -> None:
     assert [issue.path for issue in issues_in_text(text)] == paths
 

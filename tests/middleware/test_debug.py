@@ -10,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.middleware.test_transform import HERMES, TOOLS
+from tests.tables import each_case
 from toolparse_lab.middleware import debug
 
 CALL = '<tool_call>{"name":"get_loc","arguments":{}}</tool_call>'
@@ -21,43 +22,12 @@ SUMMARY = {
 }
 
 
-@pytest.mark.parametrize(
-    ("value", "level"),
-    [
-        *(
-            (v, "off")
-            for v in (
-                None,
-                "",
-                "off",
-                "OFF",
-                "0",
-                "false",
-                "no",
-                "3",
-                "on",
-                " parse ",
-                " 2",
-                "streams",
-            )
-        ),
-        *((v, "stream") for v in ("stream", "STREAM", "1", "true", "True", "yes", " yes ")),
-        *((v, "parse") for v in ("parse", "Parse", "2")),
-    ],
-)
+@each_case
 def test_levels(value: str | None, level: str) -> None:
     assert debug.level_of(value) == level
 
 
-@pytest.mark.parametrize(
-    ("value", "style"),
-    [
-        *((v, "bg") for v in (None, "", "bg", "background", "1", "true", "neon")),
-        *((v, "inverse") for v in ("inverse", "invert", " Invert ")),
-        *((v, "underline") for v in ("underline", "ul", "UL")),
-        ("bold", "bold"),
-    ],
-)
+@each_case
 def test_styles(value: str | None, style: str) -> None:
     assert debug.style_of(value) == style
 

@@ -10,6 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import CORE, rows
 from tests.growth import grows_linearly
+from tests.tables import each_case
 from tests.tools import tool_named
 from toolparse_lab.core.types import Retract, Span
 from toolparse_lab.formats.registry import family_heads
@@ -123,38 +124,10 @@ def test_a_held_text_longer_than_a_block_is_read_the_same() -> None:
     assert parser.close() == whole
 
 
-HOSTILE: dict[str, tuple[str, str]] = {
-    "openers": ("hermes", "<tool_call>"),
-    "openers with a brace": ("hermes", '<tool_call>{"'),
-    "bodies that break off": ("hermes", '<tool_call>{"name": "f"'),
-    "strings that stay open": ("hermes", '<tool_call>{"name": "f</tool_call>'),
-    "broken calls": ("hermes", "<tool_call>{'name': 'f', 'arguments': {'a': '1',}}</tool_call>"),
-    "braces": ("auto", "{"),
-    "heads of bare calls": ("auto", '{"name": "f" '),
-    "quotes": ("auto", '"'),
-    "backticks": ("auto", "`"),
-    "backtick lines": ("gemma", "`\n"),
-    "fences": ("auto", "```\n"),
-    "quoted openers": ("auto", "` <tool_call> "),
-    "angle brackets": ("auto", "<"),
-    "white space": ("auto", " "),
-    "comment openers": ("morph_xml", "<!--"),
-    "elements that stay open": ("morph_xml", "<put>"),
-    "heads of a tool": ("auto", "<put "),
-    "text closers": ("morph_xml", "<put><path>x</path> y"),
-    "broken text closers": ("morph_xml", "</path"),
-    "thoughts": ("auto", "<think>"),
-    "channels": ("harmony_channel", "<|channel|>"),
-    "sections": ("kimi_k2", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"),
-    "python calls": ("pythonic", "[f("),
-    "half a surrogate pair": ("auto", "\ud83d"),
-}
-
-
-@pytest.mark.parametrize(("protocol", "piece"), HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("size", [4, 1_000_000])
 @pytest.mark.parametrize("lead", ["", '<tool_call>{"name": "f", "arguments": "', "<put><path>"])
 @pytest.mark.exhaustive(3)
+@each_case
 def test_cost_is_linear(protocol: str, piece: str, size: int, lead: str) -> None:
     def parse(length: int) -> None:
         raw = lead + piece * (length // len(piece))

@@ -170,19 +170,9 @@ def test_every_parameter_reaches_the_server_and_the_record(mock: MockOpenAI) -> 
     assert c.system_fingerprint == "mock_fp"
 
 
-FAILURES = {
-    "rate_limited": "status=429 after=0.25",
-    "server_error": "status=500",
-    "auth": "status=401",
-    "not_found": "status=404",
-    "bad_request": "status=400",
-    "context_overflow": "status=400 overflow",
-}
-
-
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize(("kind", "text"), FAILURES.items(), ids=FAILURES)
+@each_case
 def test_failures_have_a_class_and_no_key_in_them(
     mock: MockOpenAI, kind: str, text: str, provider: str, stream: bool
 ) -> None:

@@ -115,14 +115,7 @@ ODD: tuple[Any, ...] = (
 
 
 @pytest.mark.parametrize("odd", ODD, ids=repr)
-@pytest.mark.parametrize(
-    ("place", "name"),
-    [
-        *((0, name) for name in ("id", "choices", "usage", "prompt_token_ids", "nvext")),
-        *((1, name) for name in ("delta", "finish_reason", "logprobs", "message", "token_ids")),
-        *((2, name) for name in ("content", "tool_calls", "reasoning", "refusal", "function_call")),
-    ],
-)
+@each_case
 def test_a_chunk_as_dicts_says_what_the_chunk_says(place: int, name: str, odd: Any) -> None:
     levels: list[dict[str, Any]] = [
         {"id": "x", "model": "m"}, {"index": 0, "finish_reason": "stop"}, {"content": "hi"},

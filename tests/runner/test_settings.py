@@ -170,20 +170,7 @@ def test_a_file_does_not_decide_alone_who_gets_a_variable(
         assert read_plan_file(plan, load(tmp_path, "", trust=False, environ=KEYS)).models
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        'name = "openai/m"\napi_key_env = "OPENAI_API_KEY"',
-        'name = "hosted_vllm/m"\napi_base = "http://localhost:8000/v1"\napi_key_env = "VLLM_KEY"',
-        'name = "anthropic/m"\napi_base = "https://api.anthropic.com"',
-        'name = "o4-mini"\napi_key_env = "OPENAI_API_KEY"',
-        # Many are asked as OpenAI is: with their own key, at their own host.
-        'name = "openai/m"\napi_base = "https://openrouter.ai/api/v1"\n'
-        'api_key_env = "OPENROUTER_API_KEY"',
-        'name = "openai/m"\napi_base = "http://0.0.0.0:8000/v1"\napi_key_env = "VLLM_KEY"',
-        'name = "hosted_vllm/m"\napi_base = "http://gpu:8000/v1"',
-    ],
-)
+@each_case
 def test_a_provider_s_own_names_and_hosts_need_no_word(tmp_path: Path, table: str) -> None:
     environ = {
         "OPENAI_API_KEY": "planted-a",

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_extras import PROGRAM
+from tests.tables import each_case
 from tests.waiting import PATIENCE, running
 from toolparse_lab.cli import main
 from toolparse_lab.extensions.serve import verbs
@@ -22,17 +23,7 @@ ROOT = Path(__file__).parents[3]
 UPSTREAM = ["--upstream", "http://127.0.0.1:9/v1"]
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        ([], "--upstream URL or --local"),
-        ([*UPSTREAM, "--local"], "not allowed with"),
-        (["--local", "--record", "x.db"], "--record"),
-        ([*UPSTREAM, "--ask-raw", "vllm"], "--ask-raw"),
-        ([*UPSTREAM, "--pass-through", "--tool-choice-by", "prompt"], "--tool-choice-by"),
-        (["--local", "--port", "65536"], "0 to 65535"),
-    ],
-)
+@each_case
 def test_options_that_do_not_fit_are_refused(
     words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
