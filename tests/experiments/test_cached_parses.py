@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from pandas.testing import assert_frame_equal
 
 import toolparse_lab as tp
+from tests.parsed_texts import with_each_text
 from tests.postgres_server import empty, postgres_url
 from toolparse_lab.core.errors import BadOptions, UnknownName, UnreadableInput
 from toolparse_lab.core.types import Policy
@@ -51,13 +52,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that were parsed since."""
     texts: list[str] = []
-    read = trial_reader.read_answer  # type: ignore[attr-defined]  # as the reader itself imports it
-
-    def note(raw: str, *arguments: Any, **options: Any) -> Any:
-        texts.append(raw)
-        return read(raw, *arguments, **options)
-
-    monkeypatch.setattr(trial_reader, "read_answer", note)
+    with_each_text(monkeypatch, texts.append)
     return texts
 
 
@@ -274,14 +269,12 @@ def test_what_was_parsed_before_an_interrupt_stays(
     tmp_path: Path, parsed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = ingested(str(tmp_path / "runs.db"))
-    read = trial_reader.read_answer  # type: ignore[attr-defined]
 
-    def interrupted(*arguments: Any, **options: Any) -> Any:
+    def interrupt(raw: str) -> None:
         if len(parsed) == 16:
             raise KeyboardInterrupt
-        return read(*arguments, **options)
 
-    monkeypatch.setattr(trial_reader, "read_answer", interrupted)
+    with_each_text(monkeypatch, interrupt)
     with pytest.raises(KeyboardInterrupt):
         run.frame()
     parsed.clear()

@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
+from tests.parsed_texts import with_each_text
 from tests.tools import tool_named
 from toolparse_lab.cli import main
-from toolparse_lab.middleware.flow import read_answer
 from toolparse_lab.runner.exchange.types import Completion, Request
 from toolparse_lab.runner.store import schema
 
@@ -451,11 +451,7 @@ def test_a_run_keeps_only_the_last_trials(lab: tp.Lab, monkeypatch: pytest.Monke
 
     read: list[str] = []
 
-    def reading(raw: str, *how: Any, **asked: Any) -> Any:
-        read.append(raw)
-        return read_answer(raw, *how, **asked)
-
-    monkeypatch.setattr(trial_reader, "read_answer", reading)
+    with_each_text(monkeypatch, read.append)
     monkeypatch.setattr(trial_reader, "KEPT", 6)
     run = lab.run(lab.plan(CASES, MODELS, ["hermes"]), progress=False)
     first = run.trials()

@@ -644,9 +644,9 @@ def test_reasoning_is_kept_in_every_shape(name: str, path: str, reply: Any, stre
 def test_reasoning_and_cached_tokens_are_columns(
     name: str, path: str, reply: Any, tokens: tuple[int | None, int]
 ) -> None:
-    from toolparse_lab.evals.frames.rows import completion_row
+    from toolparse_lab.evals.frames.rows import COMPLETION, completion_cells
 
-    row = completion_row(ask(reply, name, path))
+    row = dict(zip(COMPLETION, completion_cells(ask(reply, name, path)), strict=True))
     assert (row["reasoning_tokens"], row["cached_tokens"]) == tokens
 
 

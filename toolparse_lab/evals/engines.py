@@ -222,6 +222,19 @@ def _unless_stopped(work: Callable[[Piece], Done], piece: Piece) -> Done:
     return work(piece)
 
 
+@contextlib.contextmanager
+def collector_paused() -> Iterator[None]:
+    """Work on a piece whose objects all stay to its end, at which the collector looks again."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def travels(value: Any) -> bool:
     """Return True if another process, which has no code of a script or a notebook, can be given a
     value.

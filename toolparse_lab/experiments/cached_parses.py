@@ -32,7 +32,14 @@ from ..core.errors import BadOptions, StoreError
 from ..core.types import Policy
 from ..entry.foreign.protocol import AnyProtocol
 from ..evals.cases.collection import Cases
-from ..evals.engines import Engine, available_processes, check_engine, results_of, travels
+from ..evals.engines import (
+    Engine,
+    available_processes,
+    check_engine,
+    collector_paused,
+    results_of,
+    travels,
+)
 from ..evals.parsers.outside import version_of
 from ..evals.scoring.trial import Trial
 from ..formats.registry import is_shipped, protocol_of
@@ -494,14 +501,14 @@ def parse_block(reader: TrialReader, work: _Work) -> _Parsed:
     mark = reader.store.newest_row()
     answers = _digest_of_answers(reader, work.items)
     made_of = Block(_digest_of_items(work.items), answers, mark)
-    trials = list(reader.trials(work.items, way.protocol, way.policy))
-
     bodies = {}
-    for kind in FRAMES:
-        frame = _made(reader, kind, trials)
-        frame = frame.drop(columns=[name for name in _REMARKS if name in frame])
-        bodies[kind] = packed(frame, kind)
-    faulty = any(internal_problem_of(trial.result) for trial in trials)
+    with collector_paused():
+        trials = list(reader.trials(work.items, way.protocol, way.policy))
+        for kind in FRAMES:
+            frame = _made(reader, kind, trials)
+            frame = frame.drop(columns=[name for name in _REMARKS if name in frame])
+            bodies[kind] = packed(frame, kind)
+        faulty = any(internal_problem_of(trial.result) for trial in trials)
     return _Parsed(work.number, made_of, bodies, faulty, len(work.items))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from ..core.errors import BadOptions, UnknownName, near
 from ..core.rules import CODES
-from ..core.types import ParseOptions, Policy
+from ..core.types import ParseOptions, ParseResult, Policy
 from ..entry.foreign.protocol import AnyProtocol
 from ..evals.cases.case import Case
 from ..evals.cases.collection import PackedCases
@@ -26,10 +26,10 @@ from ..formats.json.openai_json import OPENAI_JSON
 from ..middleware.flow import (
     OPEN,
     Conversation,
+    answer_reader,
     asked_of,
     drive,
     is_unlifted,
-    read_answer,
     with_recorded,
 )
 from ..runner.exchange.types import Completion, PlanItem, Request
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 KEPT = 5000
 """Trials that a run keeps in memory; the rest is read again when it is needed again."""
+_READERS = 256  # ways to read that are kept, each for one set of tools
 FETCHED = 500
 """Answers in memory at once while trials are gone through."""
 FILTERS: Mapping[str, Callable[[PlanItem, Case], Any]] = {
@@ -78,6 +79,7 @@ class TrialReader:
         self.arms = {arm.name: arm for arm in plan.arms}
         self._metadata = metadata
         self._trials: OrderedDict[_Key, Trial] = OrderedDict()
+        self._readers: OrderedDict[Any, tuple[Callable[..., ParseResult], Any, Any]] = OrderedDict()
         self._conversations: OrderedDict[str, Conversation] = OrderedDict()
 
     def items(self, only: Mapping[str, Any]) -> list[PlanItem]:
@@ -232,22 +234,27 @@ class TrialReader:
         reader, result = self._reader(item, protocol, completion), None
         if completion is not None and completion.ok:
             case = self.plan.cases[item.case_id]
-            choice = self.arms[str(item.arm["arm"])].levels["tool_choice"]
-            options = ParseOptions(coerce=policy)
-            question, reason = asked_of(completion, case.input), completion.finish_reason
-            read = read_answer(
-                completion.raw,
-                reader,
-                case.tools,
-                options,
-                choice,
-                reason,
-                request=question,
-                reasoning=completion.reasoning or "",
-                unlifted=is_unlifted(completion),
-            )
-            result = with_recorded(read, completion)
+            read = self._read_by(reader, case, item.arm["arm"], policy, completion)
+            question = asked_of(completion, case.input)
+            result = read(completion.raw, question, completion.reasoning or "")
+            result = with_recorded(result, completion)
         return self._trial(item, completion, recorded, result, reader, policy)
+
+    def _read_by(
+        self, reader: AnyProtocol, case: Case, arm: Any, policy: Policy, completion: Completion
+    ) -> Callable[..., ParseResult]:
+        # One for all answers to the same tools, which are known by their place in memory.
+        unlifted = is_unlifted(completion)
+        key = (id(case.tools), id(reader), arm, policy, completion.finish_reason, unlifted)
+        known = self._readers.get(key)
+        if known is None:
+            choice = self.arms[str(arm)].levels["tool_choice"]
+            options, reason = ParseOptions(coerce=policy), completion.finish_reason
+            read = answer_reader(reader, case.tools, options, choice, reason, unlifted)
+            known = self._readers[key] = read, case.tools, reader  # whose places stay taken
+            if len(self._readers) > _READERS:
+                self._readers.popitem(last=False)
+        return known[0]
 
     def _trial(
         self,

@@ -44,6 +44,20 @@ from .base import (
 from .registry import protocols
 from .scan import Scanner, longest_of
 
+# Words and the signs of prose, of which no format makes the head of a call or its arguments.
+_PROSE = re.compile(r"[\w\s.,;!?'\"\-\u2010-\u2015\u2018-\u201d\u2026%$\u20ac\u00b0/+]*")
+
+
+def may_hold_call(text: str) -> bool:
+    """Return False for plain words, in which no format has a call. It costs a look, where to parse
+    a text by every format costs what all of them know of the tools.
+
+    >>> may_hold_call("It is sunny in Oslo, about 21°."), may_hold_call("<f>")
+    (False, True)
+    """
+    return _PROSE.fullmatch(text) is None
+
+
 _MOST_STARTS = 512  # characters whose formats are kept
 
 

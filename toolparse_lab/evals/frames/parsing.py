@@ -33,36 +33,37 @@ from ...formats.registry import is_shipped, protocol_of
 from ...middleware.flow import answer_reader, is_unlifted
 from ...runner.exchange.types import Completion, EndpointKind, Fidelity
 from ..cases.case import Case
+from ..engines import collector_paused
 from ..parsers.outside import version_of
 from ..scoring.blame import blame_of
 from ..scoring.score import score_in_isolation
 from ..scoring.trial import judged_case, reason_missing, trial_id_of
 from .dtypes import build_frame, restored
-from .rows import blame_row, result_row, score_row
+from .rows import (
+    BLAME,
+    NO_BLAME,
+    NO_RESULT,
+    RESULT,
+    SCORE,
+    Cells,
+    blame_cells,
+    result_cells,
+    score_cells,
+)
 
 IDENTITY = ("run_id", "case_id", "trial", "model", "arm", "prompt_protocol")
 """The columns that say which answer a row holds; rows that agree in them are readings of one
 answer."""
 NEEDED = (*IDENTITY, "raw", "tools_json")
 """The columns without which nothing can be read again."""
-READ_AGAIN = (
-    "trial_id", "parse_protocol", "policy", "parse_version", "outcome", "sub_code", "detail",
-    "missing_reason", "score_success", "score_strict", "score_repaired", "score_safe",
-    "score_naive", "score_fabricated", "matching", "verdict", "blame", "blame_layer",
-    "blame_code", "n_calls", "n_ok",
-    "n_valid", "n_edits", "n_reads", "n_coercions", "n_problems", "n_unchecked",
-    "n_unknown_arguments", "error_code", "codes_json",
-    "rules_json", "rescues_json", "note", "override", "override_why",
-)  # fmt: skip
+_FILLED = ("parse_version", *SCORE, *RESULT, *BLAME, "note", "override", "override_why")
+READ_AGAIN = ("trial_id", "parse_protocol", "policy", *_FILLED)
 """The columns that reading fills anew; all others stay what they are."""
-_FILLED = READ_AGAIN[3:]
 _STRICT = ("native", "openai_strict")
 MEMORY = 20_000
 """Readings kept at most: equal answers, which repeated trials often give, are read once a
 process."""
 
-Cells: TypeAlias = tuple[Any, ...]
-"""The columns `_FILLED` of one reading of one answer."""
 ProtocolLike: TypeAlias = str | AnyProtocol
 
 
@@ -173,19 +174,20 @@ def read_again(frame: pd.DataFrame, reading: ParseSettings) -> pd.DataFrame:
     identities = zip(*[_column(frame, name) for name in IDENTITY], strict=True)
     answers = zip(*[_column(frame, name) for name in _Answer._fields], strict=True)
     readers = _column(frame, "parse_protocol")
-    for row, (identity, answer, reader) in enumerate(
-        zip(identities, answers, readers, strict=True)
-    ):
-        try:
-            for filled, *names in walk.read(identity, reader, _Answer(*answer)):
-                rows.append(row)
-                cells.append(filled)
-                for values, name in zip(columns.values(), names, strict=True):
-                    values.append(name)
-        except UnreadableInput as e:
-            # By its label: a piece of a large frame keeps the places of the whole.
-            e.message = f"row {frame.index[row]}, {e.message}"
-            raise
+    with collector_paused():
+        for row, (identity, answer, reader) in enumerate(
+            zip(identities, answers, readers, strict=True)
+        ):
+            try:
+                for filled, *names in walk.read(identity, reader, _Answer(*answer)):
+                    rows.append(row)
+                    cells.append(filled)
+                    for values, name in zip(columns.values(), names, strict=True):
+                        values.append(name)
+            except UnreadableInput as e:
+                # By its label: a piece of a large frame keeps the places of the whole.
+                e.message = f"row {frame.index[row]}, {e.message}"
+                raise
 
     by_column = map(list, zip(*cells, strict=True)) if cells else ([] for _ in _FILLED)
     columns |= zip(_FILLED, by_column, strict=True)
@@ -405,14 +407,18 @@ def _fill(
         result = reader(completion.raw, answer.request(), completion.reasoning or "")
 
     score, result, fault = score_in_isolation(case, completion, result, signs=signs)
-    row = score_row(score, "" if score is not None else fault or reason_missing(completion))
-    if result is not None:
-        row["parse_version"] = version_of(protocol)
-        row |= result_row(result)
+    missing = "" if score is not None else fault or reason_missing(completion)
+    blame = NO_BLAME
     if completion is not None:
-        blame = blame_of(case, completion, result, score, tool_choice=answer.choice)
-        row |= blame_row(blame)
-    return tuple([row.get(name) for name in _FILLED])
+        found = blame_of(case, completion, result, score, tool_choice=answer.choice)
+        blame = blame_cells(found)
+    return (
+        None if result is None else version_of(protocol),
+        *score_cells(score, missing),
+        *(NO_RESULT if result is None else result_cells(result)),
+        *blame,
+        *[None] * 3,  # what people have said of the reading before
+    )
 
 
 def _digest(text: str) -> bytes:

@@ -2,8 +2,9 @@
 `columns.COLUMNS`.
 """
 
-# How it works. Each kind of frame has a function that makes plain dicts with the names of the
-# declared columns, of the parts in `rows`, and `_frame` makes columns of them at the end.
+# How it works. Trials and calls are filled column by column from the cells of `rows`. The other
+# kinds of frames make plain dicts by the names of the declared columns, and `_frame` makes columns
+# of them at the end.
 
 from __future__ import annotations
 
@@ -26,17 +27,18 @@ from .dtypes import join_frames as join_frames
 from .files import read_frame as read_frame
 from .files import write_frame as write_frame
 from .rows import (
+    CALL,
+    KEYS,
+    TRIAL,
+    Cells,
     argument_rows,
+    call_cells,
     call_id,
-    changes_of,
-    complaints_of,
-    doubts_of,
-    fields_of,
     keys_of,
     metadata_row,
     problem_row,
     step_row,
-    trial_row,
+    trial_cells,
 )
 
 if TYPE_CHECKING:
@@ -104,41 +106,32 @@ def trials_frame(trials: Iterable[Trial], *, metadata: Iterable[str] = ()) -> pd
 
     metadata: keys that have a column even where no trial has them, for frames that are to be alike.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[Cells] = []
+    own: list[dict[str, str]] = []
     extra: dict[str, str] = {f"{EXTRA}{key}": "string" for key in metadata}
     for trial in trials:
-        own = metadata_row(trial.case)
-        extra |= dict.fromkeys(own, "string")
-        rows.append(trial_row(trial) | own)
-    return _frame("trials", rows, extra)
+        rows.append(trial_cells(trial))
+        own.append(metadata_row(trial.case))
+        extra |= dict.fromkeys(own[-1], "string")
+    columns = _by_name(TRIAL, rows)
+    columns |= {name: [row.get(name) for row in own] for name in extra}
+    return build_frame("trials", columns, len(rows), extra)
 
 
 def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:
     """Return one row per call, of trials or of a single result (whose run, case and model stay
     missing). A trial without calls has no row.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[Cells] = []
     for keys, result in _results(source):
-        for call in result.calls:
-            row = fields_of(call, "index name status verdict ok valid confidence wire_id")
-            span = call.segment.span  # of the whole call in the text, with its delimiters
-            rows.append(
-                {
-                    **keys,
-                    **row,
-                    "call_id": call_id(keys, call),
-                    "wire_format": call.protocol,
-                    "arguments_json": call.arguments_json or None,
-                    "source_json": call.source_json or None,
-                    "start": span.start,
-                    "end": span.end,
-                    "closed": call.segment.closed,
-                    **doubts_of([call]),
-                    **changes_of([call]),
-                    **complaints_of(call.problems),
-                }
-            )
-    return _frame("calls", rows)
+        own = [keys.get(name) for name in KEYS]
+        rows += ((*own, call_id(keys, call), *call_cells(call)) for call in result.calls)
+    return build_frame("calls", _by_name((*KEYS, "call_id", *CALL), rows), len(rows))
+
+
+def _by_name(names: Sequence[str], rows: Sequence[Cells]) -> dict[str, Any]:
+    columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
+    return dict(zip(names, columns, strict=True))
 
 
 def arguments_frame(
@@ -217,18 +210,14 @@ def chunks_frame(source: Completion | Trial | Iterable[Completion | Trial]) -> p
         for i, chunk in enumerate(completion.chunks):
             start = ends[chunk.kind]
             end = ends[chunk.kind] = start + len(chunk.text)
-            row = {"index": i, "start": start, "end": end, **fields_of(chunk, "at kind text")}
-            rows.append(keys | row)
+            row = {"index": i, "start": start, "end": end, "at": chunk.at, "kind": chunk.kind}
+            rows.append({**keys, **row, "text": chunk.text})
     return _frame("chunks", rows)
 
 
-def _frame(
-    kind: str, rows: Sequence[Mapping[str, Any]], extra: Mapping[str, str] | None = None
-) -> pd.DataFrame:
+def _frame(kind: str, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     names = [column.name for column in columns_of(kind)]
-    names += extra or ()
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    return build_frame(kind, columns, len(rows), extra)
+    return build_frame(kind, {name: [row.get(name) for row in rows] for name in names}, len(rows))
 
 
 def _results(

@@ -1,15 +1,16 @@
 """The cells of one row: each part of a trial fills the columns of its own."""
 
-# A name that a mapping leaves out is a missing cell: that is how a trial without an answer, or a
-# problem without a span, says so. The names are those of the declared columns.
+# Each part has the names of its columns beside the function that gives their cells, a tuple in the
+# same order, so that a frame is filled column by column. None is a missing cell: that is how a
+# trial without an answer says so. Steps and problems are few, and are mappings by name.
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...core.rules import CODES, RULES
 from ...core.toolspec import ToolSpec
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ..scoring.score import Score
     from ..scoring.trial import Trial
 
-_LEVELS = ("success", "strict", "repaired", "safe", "naive", "fabricated")
+Cells: TypeAlias = tuple[Any, ...]
 
 
 # A run asks for the text once a trial, and has as many different tools as cases at most.
@@ -58,179 +59,59 @@ def _json(value: Any) -> str:
         return json.dumps(value, default=str)
 
 
-def fields_of(x: Any, names: str) -> dict[str, Any]:
-    # Columns that are called as the fields they come from.
-    words, values_of = _getter(names)
-    return dict(zip(words, values_of(x), strict=True))
-
-
-@cache
-def _getter(names: str) -> tuple[list[str], attrgetter[tuple[Any, ...]]]:
-    words = names.split()
-    return words, attrgetter(*words)
+KEYS = (
+    "run_id", "trial_id", "case_id", "trial", "model", "arm", "prompt_protocol", "parse_protocol",
+    "policy",
+)  # fmt: skip
+key_cells: attrgetter[Cells] = attrgetter(*KEYS)
+"""The cells that tell one trial from another."""
 
 
 def keys_of(trial: Trial) -> dict[str, Any]:
-    names = "run_id trial_id case_id trial model arm prompt_protocol parse_protocol policy"
-    return fields_of(trial, names)
+    return dict(zip(KEYS, key_cells(trial), strict=True))
 
 
-def trial_row(trial: Trial) -> dict[str, Any]:
-    # Each part of a trial has its columns, and no two of them fill the same one.
-    case, remarks = trial.case, trial.remarks
-    choice = trial.levels.get("tool_choice", "auto")
-    row = keys_of(trial) | {
-        "category": case.category or None,
-        "input": case.input_text,
-        # A case without a target is not graded. One that wants no call has [].
-        "target": None if case.target is None else write_canonical(case.target),
-        "tools_json": _tools_text(case.tools),
-        "tool_choice": choice if isinstance(choice, str) else write_canonical(dict(choice)),
-        **score_row(trial.score, trial.missing_reason),
-        "score_answer": trial.score.answer if trial.score is not None else None,
-        "score_corrected": trial.score.corrected if trial.score is not None else None,
-        "note": remarks.note or None,
-        "override": remarks.outcome or None,
-        "override_why": remarks.why or None,
-    }
-    if trial.result is not None:
-        row["parse_version"] = version_of(trial.protocols.parse or trial.parse_protocol)
-        row |= result_row(trial.result)
-    if trial.completion is not None:
-        row |= completion_row(trial.completion)
-        row |= blame_row(trial.blame)
-    if trial.conversation is not None:
-        row |= _conversation_row(trial.conversation)
-    return row
+SCORE = (
+    "outcome", "sub_code", "detail", "missing_reason", "score_success", "score_strict",
+    "score_repaired", "score_safe", "score_naive", "score_fabricated", "rescues_json", "matching",
+)  # fmt: skip
 
 
-def score_row(score: Score | None, missing_reason: str = "") -> dict[str, Any]:
-    """Return the columns that a score fills, but for those of the conversation.
+def score_cells(score: Score | None, missing_reason: str = "") -> Cells:
+    """Return the cells of a score, but for those of the conversation.
 
     missing_reason: why there is nothing to judge, where the score does not say it better.
     """
     missing = missing_reason or None
     if score is None:
-        return {"missing_reason": missing}
+        return (None, None, None, missing, *[None] * 8)
 
     # These outcomes say nothing of the model, so that every rate leaves their rows out.
     if score.outcome == "provider_error" and missing is None:
         missing = f"provider error: {score.sub_code}"
     elif score.outcome == "ungraded":
         missing = "no target"
-
-    return {
-        "outcome": score.outcome,
-        "sub_code": score.sub_code or None,
-        "detail": score.detail,
-        "missing_reason": missing,
-        **{f"score_{level}": getattr(score, level) for level in _LEVELS},
-        "rescues_json": _json({rule: counts for rule, *counts in score.rescues}),
-        "matching": score.matching or None,
-    }
+    s = score
+    return (
+        s.outcome, s.sub_code or None, s.detail, missing, s.success, s.strict, s.repaired, s.safe,
+        s.naive, s.fabricated, _json({rule: counts for rule, *counts in s.rescues}),
+        s.matching or None,
+    )  # fmt: skip
 
 
-def result_row(result: ParseResult) -> dict[str, Any]:
-    """Return the columns that a parse fills: counts of calls, of changes and of complaints."""
-    calls = result.calls
-    problems = problems_in_order(result)
-    ok = [call for call in calls if call.ok]
-    return {
-        "verdict": result.verdict,
-        "n_calls": len(calls),
-        "n_ok": len(ok),
-        "n_valid": sum(call.valid for call in ok),
-        "n_problems": len(problems),
-        **doubts_of(calls),
-        **changes_of(calls),
-        **complaints_of(problems),
-    }
+DOUBTS = ("n_unchecked", "n_unknown_arguments")
 
 
-def blame_row(blame: Blame) -> dict[str, Any]:
-    """Return the columns that say which layer broke an answer."""
-    return {
-        "blame": str(blame) or None,
-        "blame_layer": blame.layer,
-        "blame_code": blame.code or None,
-    }
-
-
-def _conversation_row(conversation: Conversation) -> dict[str, Any]:
-    # A sum over some of the turns would pass for the whole, so one turn without a number leaves the
-    # cell missing. A count of 0 tokens is no number either.
-    answers = [turn.completion for turn in conversation.turns]
-    pairs = [(c.prompt_tokens, c.completion_tokens) for c in answers]
-    tokens = [sent + received for sent, received in pairs if sent and received]
-    costs = [c.cost for c in answers if c.cost is not None]
-    n_turns = len(answers)
-    return {
-        "n_turns": n_turns,
-        "n_corrections": sum(bool(turn.corrects) for turn in conversation.turns),
-        "stop": conversation.stop,
-        "final_text": conversation.answer,
-        **{f"n_{status}": n for status, n in conversation.counts.items()},
-        "conversation_tokens": sum(tokens) if len(tokens) == n_turns else None,
-        "conversation_cost": sum(costs) if len(costs) == n_turns else None,
-    }
-
-
-def completion_row(c: Completion) -> dict[str, Any]:
-    """Return the columns that a recorded answer or a failed request fills."""
-    # One direction alone would pass for the total.
-    tokens = None
-    if c.prompt_tokens is not None and c.completion_tokens is not None:
-        tokens = c.prompt_tokens + c.completion_tokens
-
-    server = (c.response or {}).get("server")
-    has_calls = isinstance(server, Mapping) and "calls" in server
-    sampling = sampling_of(c.request, c.response)
-    response = c.response or {}
-    words = provider_words(response)
-    # Older records have the model string as the model itself.
-    model = c.request.get("model")
-    name = model.get("name") if isinstance(model, Mapping) else model
-    return {
-        **fields_of(
-            c,
-            "raw status error_message finish_reason prompt_tokens completion_tokens cost latency "
-            "ttft queue_wait attempt stream cut endpoint_kind fidelity system_fingerprint",
-        ),
-        "model_name": name if isinstance(name, str) else None,
-        "served_model": _word(response.get("model")),
-        "served_by": _word(response.get("provider")),
-        "endpoint": _word(response.get("endpoint")),
-        "provider_json": _json(words) if words else None,
-        "server_json": _json(server) if has_calls else None,
-        "arguments_text": response.get("arguments_text"),
-        "error": c.error_kind,
-        "sampling_json": None if sampling is None else _json(sampling),
-        "error_param": c.refused_param,
-        "total_tokens": tokens,
-        **token_details(c.response),
-        "retries": c.attempt - 1,
-        "raw_surrogates_json": surrogate_offsets(c.raw),
-        "reasoning": c.reasoning or None,
-        "completion_key": c.key,
-        "created": c.created or None,
-    }
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def doubts_of(calls: Iterable[ToolCall]) -> dict[str, Any]:
+def doubts_of(calls: Iterable[ToolCall]) -> Cells:
     # What the schemas could not judge, and what they do not know.
-    doubts = {"n_unchecked": 0, "n_unknown_arguments": 0}
-    for call in calls:
-        for problem in call.problems:
-            doubts["n_unchecked"] += problem.code == "validate.unchecked"
-            doubts["n_unknown_arguments"] += problem.code == "call.unknown-argument"
-    return doubts
+    codes = [problem.code for call in calls for problem in call.problems]
+    return codes.count("validate.unchecked"), codes.count("call.unknown-argument")
 
 
-def changes_of(calls: Iterable[ToolCall]) -> dict[str, Any]:
+CHANGES = ("n_edits", "n_reads", "n_coercions", "rules_json")
+
+
+def changes_of(calls: Iterable[ToolCall]) -> Cells:
     rules: dict[str, int] = {}
     edits = reads = coercions = 0
     for call in calls:
@@ -243,15 +124,13 @@ def changes_of(calls: Iterable[ToolCall]) -> dict[str, Any]:
         edits += len(call.edits)
 
     # Sorted, so that equal counts are equal texts.
-    return {
-        "n_edits": edits,
-        "n_reads": reads,
-        "n_coercions": coercions,
-        "rules_json": _json(dict(sorted(rules.items()))),
-    }
+    return edits, reads, coercions, _json(dict(sorted(rules.items())))
 
 
-def complaints_of(problems: Iterable[Problem]) -> dict[str, Any]:
+COMPLAINTS = ("error_code", "codes_json")
+
+
+def complaints_of(problems: Iterable[Problem]) -> Cells:
     # Complaints of severity info are notes, and not counted.
     codes: dict[str, int] = {}
     first = None  # of severity error
@@ -262,7 +141,169 @@ def complaints_of(problems: Iterable[Problem]) -> dict[str, Any]:
         if first is None and problem.severity == "error":
             first = problem.code
 
-    return {"error_code": first, "codes_json": _json(dict(sorted(codes.items())))}
+    return first, _json(dict(sorted(codes.items())))
+
+
+RESULT = (
+    "verdict", "n_calls", "n_ok", "n_valid", "n_problems", *DOUBTS, *CHANGES, *COMPLAINTS,
+)  # fmt: skip
+NO_RESULT: Cells = (None,) * len(RESULT)
+
+
+def result_cells(result: ParseResult) -> Cells:
+    """Return the cells of a parse: counts of calls, of changes and of complaints."""
+    calls = result.calls
+    problems = problems_in_order(result)
+    ok = [call for call in calls if call.ok]
+    return (
+        result.verdict, len(calls), len(ok), sum(call.valid for call in ok), len(problems),
+        *doubts_of(calls), *changes_of(calls), *complaints_of(problems),
+    )  # fmt: skip
+
+
+BLAME = ("blame", "blame_layer", "blame_code")
+NO_BLAME: Cells = (None,) * len(BLAME)
+
+
+def blame_cells(blame: Blame) -> Cells:
+    """Return the cells that say which layer broke an answer."""
+    return str(blame) or None, blame.layer, blame.code or None
+
+
+_CONVERSATION = (
+    "n_turns", "n_corrections", "stop", "final_text", "n_ran", "n_failed", "n_rejected",
+    "conversation_tokens", "conversation_cost",
+)  # fmt: skip
+
+
+def _conversation_cells(conversation: Conversation) -> Cells:
+    # A sum over some of the turns would pass for the whole, so one turn without a number leaves the
+    # cell missing. A count of 0 tokens is no number either.
+    answers = [turn.completion for turn in conversation.turns]
+    pairs = [(c.prompt_tokens, c.completion_tokens) for c in answers]
+    tokens = [sent + received for sent, received in pairs if sent and received]
+    costs = [c.cost for c in answers if c.cost is not None]
+    n_turns = len(answers)
+    return (
+        n_turns,
+        sum(bool(turn.corrects) for turn in conversation.turns),
+        conversation.stop,
+        conversation.answer,
+        *[conversation.counts.get(status) for status in ("ran", "failed", "rejected")],
+        sum(tokens) if len(tokens) == n_turns else None,
+        sum(costs) if len(costs) == n_turns else None,
+    )
+
+
+# Columns that are called as the fields they come from.
+_FIELDS = (
+    "raw", "status", "error_message", "finish_reason", "prompt_tokens", "completion_tokens", "cost",
+    "latency", "ttft", "queue_wait", "attempt", "stream", "cut", "endpoint_kind", "fidelity",
+    "system_fingerprint",
+)  # fmt: skip
+_fields = attrgetter(*_FIELDS)
+COMPLETION = (
+    *_FIELDS, "error", "error_param", "total_tokens", "retries", "raw_surrogates_json", "reasoning",
+    "completion_key", "created", "model_name", "sampling_json", "served_model", "served_by",
+    "endpoint", "provider_json", "server_json", "arguments_text", "reasoning_tokens",
+    "cached_tokens", "cache_write_tokens",
+)  # fmt: skip
+
+
+def completion_cells(c: Completion) -> Cells:
+    """Return the cells of a recorded answer or a failed request."""
+    # One direction alone would pass for the total.
+    tokens = None
+    if c.prompt_tokens is not None and c.completion_tokens is not None:
+        tokens = c.prompt_tokens + c.completion_tokens
+    sampling = sampling_of(c.request, c.response)
+    # Older records have the model string as the model itself.
+    model = c.request.get("model")
+    name = model.get("name") if isinstance(model, Mapping) else model
+    own = (
+        c.error_kind, c.refused_param, tokens, c.attempt - 1, surrogate_offsets(c.raw),
+        c.reasoning or None, c.key, c.created or None, name if isinstance(name, str) else None,
+        None if sampling is None else _json(sampling),
+    )  # fmt: skip
+    response = c.response
+    if not response:
+        return (*_fields(c), *own, *[None] * 9)
+    server = response.get("server")
+    has_calls = isinstance(server, Mapping) and "calls" in server
+    words = provider_words(response)
+    return (
+        *_fields(c),
+        *own,
+        _word(response.get("model")),
+        _word(response.get("provider")),
+        _word(response.get("endpoint")),
+        _json(words) if words else None,
+        _json(server) if has_calls else None,
+        response.get("arguments_text"),
+        *token_details(response).values(),
+    )
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+TRIAL = (
+    *KEYS, "category", "input", "target", "tools_json", "tool_choice", *SCORE, "score_answer",
+    "score_corrected", "note", "override", "override_why", "parse_version", *RESULT, *COMPLETION,
+    *BLAME, *_CONVERSATION,
+)  # fmt: skip
+_NO_COMPLETION: Cells = (None,) * (len(COMPLETION) + len(BLAME))
+_NO_CONVERSATION: Cells = (None,) * len(_CONVERSATION)
+
+
+def trial_cells(trial: Trial) -> Cells:
+    """Return the cells of a trial, in the order of `TRIAL`."""
+    case, remarks, score, result = trial.case, trial.remarks, trial.score, trial.result
+    choice = trial.levels.get("tool_choice", "auto")
+    version, completion, conversation = None, _NO_COMPLETION, _NO_CONVERSATION
+    if result is not None:
+        version = version_of(trial.protocols.parse or trial.parse_protocol)
+    if trial.completion is not None:
+        completion = (*completion_cells(trial.completion), *blame_cells(trial.blame))
+    if trial.conversation is not None:
+        conversation = _conversation_cells(trial.conversation)
+    return (
+        *key_cells(trial),
+        case.category or None,
+        case.input_text,
+        # A case without a target is not graded. One that wants no call has [].
+        None if case.target is None else write_canonical(case.target),
+        _tools_text(case.tools),
+        choice if isinstance(choice, str) else write_canonical(dict(choice)),
+        *score_cells(score, trial.missing_reason),
+        score.answer if score is not None else None,
+        score.corrected if score is not None else None,
+        remarks.note or None,
+        remarks.outcome or None,
+        remarks.why or None,
+        version,
+        *(NO_RESULT if result is None else result_cells(result)),
+        *completion,
+        *conversation,
+    )
+
+
+CALL = (
+    "index", "name", "status", "verdict", "ok", "valid", "confidence", "wire_id", "wire_format",
+    "arguments_json", "source_json", "start", "end", "closed", *DOUBTS, *CHANGES, *COMPLAINTS,
+)  # fmt: skip
+
+
+def call_cells(call: ToolCall) -> Cells:
+    """Return the cells of a call, but for those of its trial."""
+    span = call.segment.span  # of the whole call in the text, with its delimiters
+    return (
+        call.index, call.name, call.status, call.verdict, call.ok, call.valid, call.confidence,
+        call.wire_id, call.protocol, call.arguments_json or None, call.source_json or None,
+        span.start, span.end, call.segment.closed, *doubts_of([call]), *changes_of([call]),
+        *complaints_of(call.problems),
+    )  # fmt: skip
 
 
 def call_id(keys: Mapping[str, Any], call: ToolCall) -> str:

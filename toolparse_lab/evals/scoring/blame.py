@@ -30,6 +30,7 @@ from ...core.types.server import (
 from ...core.values import read_strict
 from ...core.values.wording import share
 from ...entry.parse import parse_text
+from ...formats.auto import may_hold_call
 from ...middleware.flow import is_unlifted, recorded_tokens
 from ...middleware.flow.reading import internal_problem_of
 from ...runner.exchange.details import sampling_of, token_details
@@ -111,12 +112,43 @@ def blame_of(
     """
     if completion is None:
         return _says("Cannot be told: nothing is recorded.", tells="an answer")
+    if result is not None and score is not None and _is_sound(completion, result, score):
+        return Blame()
     witnesses = _Witnesses(case, completion, result, score, tool_choice)
     for rule in _RULES:
         verdict = rule(witnesses)
         if verdict is not None:
             return verdict
     return Blame()
+
+
+# Finish reasons of an answer that ended by itself.
+_BY_ITSELF = frozenset((None, "stop", "end_turn", "eos", "stop_sequence"))
+# The members of a recorded response that no rule asks for.
+_NO_WITNESSES = frozenset(("id", "model", "provider", "endpoint", "usage", "headers", "sent"))
+
+
+def _is_sound(completion: Completion, result: ParseResult, score: Score) -> bool:
+    # A text with nothing but clean calls, all of them right, that ended by itself, and beside which
+    # nothing is recorded that could say otherwise: no rule below has a verdict on it.
+    if score.outcome not in SUCCESSES and score.outcome != "ungraded":
+        return False
+    if not result.calls or result.problems or any(c.problems or not c.ok for c in result.calls):
+        return False
+    paid = completion.completion_tokens
+    return (
+        completion.ok
+        and not completion.cut
+        and completion.endpoint_kind != "native_tools"
+        and completion.finish_reason in _BY_ITSELF
+        and _NO_WITNESSES.issuperset(completion.response or ())
+        and (paid is None or _limit_of(completion) is None)
+    )
+
+
+def _limit_of(completion: Completion) -> int | None:
+    limit = (sampling_of(completion.request, completion.response) or {}).get("max_tokens")
+    return limit if isinstance(limit, int) else None
 
 
 _LAYERS: Mapping[str, Layer] = {
@@ -207,8 +239,7 @@ class _Witnesses:
 
     @property
     def limit(self) -> int | None:
-        limit = self.sampling.get("max_tokens")
-        return limit if isinstance(limit, int) else None
+        return _limit_of(self.completion)
 
     @property
     def at_limit(self) -> bool:
@@ -355,6 +386,8 @@ def _error(w: _Witnesses) -> Blame | None:
 
 def _calls_in(text: str, case: Case) -> tuple[ToolCall, ...]:
     # In any format; none where no reader takes the text.
+    if not may_hold_call(text):
+        return ()
     try:
         found = parse_text(text, "auto", case.tools).calls
     except ToolparseError:

@@ -67,6 +67,9 @@ _RESULT_LINES = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
+# One of these is in whatever the two find.
+_RESULT_WORDS = re.compile(r"tool|function|observation|ipython", re.IGNORECASE)
+
 
 def find_own_result(text: str, *, after_call: bool) -> str:
     """Return the text with which a model began a tool's result itself, or "".
@@ -77,6 +80,8 @@ def find_own_result(text: str, *, after_call: bool) -> str:
     >>> find_own_result("Observation: 7 degrees", after_call=True)
     'Observation: 7'
     """
+    if not _RESULT_WORDS.search(text):
+        return ""  # most texts, in which nothing need be masked
     searched = masked(text, shown_ranges(text))
     match = _RESULTS.search(searched)
     if match is None and after_call:
