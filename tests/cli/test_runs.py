@@ -568,7 +568,7 @@ def test_a_file_of_trials_is_reported_by_policy(
         for c in out_of(capsys, ["report", "again.parquet", "--policy", "none"])["cells"]
     } == {"none"}
     assert main(["report", "again.parquet", "--fail-under", "0.99", "--out", "r.html"]) == 1
-    assert capsys.readouterr().out.count("trials judged") == 2
+    assert capsys.readouterr().out.count("answers judged") == 2
     assert main(["report", "none.parquet"]) == 2
 
 

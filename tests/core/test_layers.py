@@ -81,7 +81,6 @@ THIRD_PARTY = {
     "tqdm": ("runner",),
     "traitlets": ("notebook",),
     "transformers": ("extensions/readers/worker",),
-    "vl_convert": ("evals/reports/pages",),
     "vllm": ("extensions/readers/worker", "extensions/serve/vllm.py"),
     "xllamacpp": ("extensions/serve/local.py", "runner/local"),
     "yaml": ("formats/yaml",),

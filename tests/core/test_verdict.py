@@ -15,9 +15,10 @@ from toolparse_lab.cli.app import main
 from toolparse_lab.core.rules import CODES, RULES
 from toolparse_lab.core.types import EXECUTABLE, VERDICTS, ParseResult, Problem
 from toolparse_lab.evals.frames.recorded import calls_frame
-from toolparse_lab.evals.reports.pages.tables import sections_of
+from toolparse_lab.evals.reports.pages.tables import listings_of
 from toolparse_lab.notebook.payload import payload_of
 from toolparse_lab.views import render_ansi, render_result
+from toolparse_lab.views.words import word_of
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 CASES = [parameter.values[0] for parameter in rows("verdict.jsonl")]
@@ -85,10 +86,11 @@ def test_frame_and_report_say_it(tmp_path: Path) -> None:
         for i, case in enumerate(CASES):
             if case["protocol"] == "hermes" and not {"options", "tools"} & case.keys():
                 assert frame.loc[str(i), "verdict"] == case["verdict"], case["title"]
-        section = next(s for s in sections_of(run.report()) if s.title == "Verdicts")
+        section = next(s for s in listings_of(run.report()) if s.title == "Verdicts").drawn("md")
     counts = frame["verdict"].value_counts()
     row = dict(zip([name for name, _ in section.head], section.rows[0], strict=True))
-    assert {word: int(n) for word, n in row.items() if word in VERDICTS} == counts.to_dict()
+    words = {word_of(str(verdict)): n for verdict, n in counts.to_dict().items()}
+    assert {word: int(n) for word, n in row.items() if word in words} == words
 
 
 def test_auto_names_the_protocol_that_matched() -> None:

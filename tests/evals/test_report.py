@@ -493,7 +493,7 @@ def test_page_says_what_it_must() -> None:
     )
     text = re.sub(r"\s+", " ", Outline(report.html(page=True)).text)
     for needed in (
-        "24 trials judged", "4 cases", "Stopped early: max_cost of 5 USD "
+        "24 answers judged", "4 cases", "Stopped early: max_cost of 5 USD "
             "reached", "It cannot rank protocols",
         "n = 24 trials judged", "1 stopped at max_cost", "validate.type",
         "coerce.integer-from-string", "not recorded", "missing", "policy safe",
@@ -553,7 +553,7 @@ def test_markdown_is_escaped_and_whole(tmp_path: Path) -> None:
     for heading in (
         "## Success",
         "## What happened",
-        "## What went wrong",
+        "## What goes wrong",
         "## Rescues",
         "## Method",
     ):

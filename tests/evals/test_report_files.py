@@ -117,7 +117,7 @@ def test_comparisons_are_written(tmp_path: Path) -> None:
     assert page.startswith("<!DOCTYPE html>")
     assert EVIL in outline.text
     assert "script" not in {t for t, _ in outline.tags}
-    assert "3 cases flipped" in outline.text
+    assert "Cases that flip 3 cases" in outline.text
     assert "case-1 lost: correct → attempted_unparseable" in outline.text
     assert "4 cases that only one side has" in outline.text
     text = found.save(tmp_path / "c.md").read_text("utf-8")

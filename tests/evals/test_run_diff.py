@@ -283,7 +283,7 @@ def test_answers_of_a_report_are_the_ones_that_were_scored(lab: Any) -> None:
     for row in rows:
         assert read_row(row) == read[row["trial_id"]].result
     page = run.report().html(page=True)
-    assert page.count('class="trial"') > 20
+    assert page.count('class="stack trial"') > 20
     assert "<script" not in page
 
 

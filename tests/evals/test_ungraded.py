@@ -78,7 +78,7 @@ def test_beside_graded_answers_they_have_a_table_of_their_own(lab: tp.Lab) -> No
     assert report.frame["n"].sum() == 7
     assert report.ungraded["n"].tolist() == [7]
     text = report.text(width=200)
-    assert "7 trials judged" in text
+    assert "7 answers judged" in text
     assert "without a target" in text
     assert run.matrix().measure == "success"
 

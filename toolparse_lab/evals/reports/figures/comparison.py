@@ -25,7 +25,7 @@ import pandas as pd
 from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
 from ....core.values.printable import counted
-from ....core.values.wording import level_words, plain_points
+from ....core.values.wording import level_words, points
 from . import stats
 from .breakdowns import endpoint_notes, moved_notes, sampling_differences, strangers
 from .cells import (
@@ -219,7 +219,9 @@ class ArmComparison:
                 f"{counted(len(ids), 'case')}: {', '.join(ids[:3])}{' …' if len(ids) > 3 else ''}."
             )
         # With a tenth, since these are small.
-        chances = [plain_points(x) for x in sorted(self.frame["by_chance"]) if x > 0]
+        n_cases = self.frame["n_cases"].max()
+        spread = [x for x in sorted(self.frame["by_chance"]) if x > 0]
+        chances = [points(x, n_cases, signed=False) for x in spread]
         if chances:
             shown = " to ".join(dict.fromkeys((chances[0], chances[-1])))
             notes.append(f"Equal arms differ by up to {shown} points by chance, in 95 of 100 runs.")
@@ -229,14 +231,6 @@ class ArmComparison:
                 f"The arms have unequal numbers of trials in {int(uneven.sum())} of "
                 f"{len(self.frame)} rows ({int(n_a.sum())} and {int(n_b.sum())} in all). Each case "
                 "counts once, and p is never below that of the interval."
-            )
-        # They are of two methods, so that near the edge one may say more than the other.
-        beside_nothing = self.frame["ci_low"] * self.frame["ci_high"] > 0
-        is_told = self.frame["p"] * self.pairs <= 1 - self.level
-        if (beside_nothing & ~is_told).any():
-            notes.append(
-                "An interval without 0 beside a p above the level: the interval is an "
-                "approximation, the sign-flip test is exact, and the test decides."
             )
         if self.cluster is not None:
             notes.append(f"Intervals and p go by {self.cluster} instead of by case.")

@@ -66,7 +66,7 @@ _COLUMNS = (
     "after",
     *STEP_COLUMNS,
 )
-LADDER_COLUMNS = ("layer", "level", "success", "n_cases", *STEP_COLUMNS)
+LADDER_COLUMNS = ("layer", "level", "success", "n_cases", "changed", *STEP_COLUMNS)
 _LAYER_OF = {"strict": "prompt", "corrected": "feedback"}
 _LEFT_OUT = {
     "prompt": "No two arms differ in type_rules alone, so the layer of the prompt is left out.",
@@ -303,13 +303,14 @@ def ladder_frame(
             if name != "naive":
                 row["gain"], before = success - before, success
             if done is not None:
-                row |= {c: done[c] for c in ("n_cases", *STEP_COLUMNS) if c != "gain"}
+                row |= {c: done[c] for c in ("n_cases", "changed", *STEP_COLUMNS) if c != "gain"}
                 row["layer"] = _LAYER_OF.get(name, "reading")
                 # Against other answers: over the cases that both have.
                 row["gain"] = done["gain"] if name in _LAYER_OF else row["gain"]
             rows.append(row)
     frame = pd.DataFrame(rows, columns=[*by, *LADDER_COLUMNS])
-    return frame.astype({**dict.fromkeys(STEP_COLUMNS[1:], float), "n_cases": "Int64"})
+    counts = dict.fromkeys(("n_cases", "changed"), "Int64")
+    return frame.astype({**dict.fromkeys(STEP_COLUMNS[1:], float), **counts})
 
 
 def _but_layers(levels: Mapping[str, Any]) -> dict[str, Any]:

@@ -546,8 +546,8 @@ def _judged_cases(report: Report) -> int:
 
 
 def best_of_many(report: Report) -> str:
-    """Return the names of the cells that cannot be told from the best one on the cases they share,
-    in a sentence. '' for fewer than three cells.
+    """Return what to think of the best of several cells, and the names of those that cannot be told
+    from it on the cases they share. '' for fewer than three cells.
 
     Each other cell is held against the one with the highest rate by the sign-flip test, by Holm
     over them.
@@ -566,19 +566,19 @@ def best_of_many(report: Report) -> str:
     # Not `p > _ALPHA`: a p that is not known tells two cells no more apart than a high one.
     alike = [report.name_of(k) for k, p in zip(others, adjusted, strict=True) if not p <= _ALPHA]
     n_equal = sum(rates[k] == rates[best] for k in others)
-    ties = {0: "", 1: ", as has one other"}.get(n_equal, f", as have {n_equal} others")
-    told = "All others differ from it by more than chance explains."
+    ties = {0: "", 1: ", whose rate one other has too"}.get(
+        n_equal, f", whose rate {n_equal} others have too"
+    )
+    told = ""
     if alike:
-        count = "All" if len(alike) == len(others) else str(len(alike))
         more = f" and {len(alike) - MANY} more" if len(alike) > MANY else ""
         told = (
-            f"{count} of the {len(others)} others cannot be told from it on these cases: "
+            f" {len(alike)} of the {len(others)} others cannot be told from it on these cases: "
             f"{', '.join(alike[:MANY])}{more}."
         )
     return (
-        f"{report.name_of(best)} has the highest rate of {len(judged)} cells{ties}. "
-        f"{told} The best of many, picked on the cases it is "
-        "measured on, looks better than it is: confirm it on other cases."
+        f"The best of {len(judged)} ({report.name_of(best)}{ties}), picked on the cases it is "
+        f"measured on, looks better than it is. Confirm it on other cases.{told}"
     )
 
 

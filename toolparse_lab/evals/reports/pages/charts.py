@@ -1,9 +1,8 @@
-"""The charts of reports and comparisons, in Vega-Lite through Altair: what notebooks, VS Code and
-Colab draw by themselves, and what a page holds as static SVG.
+"""The charts of reports and comparisons, in Vega-Lite through Altair, for whoever restyles or saves
+them: pages draw with HTML alone.
 
 How it works. A chart is a function of a figure, those of a report in `CHARTS`, which makes a
 frame of plain columns and lays marks over it. It returns None where the figure has nothing to draw.
-On a page the text takes the page's own colour, so that one drawing is readable in light and dark.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from ....core.types import VERDICTS
 from ....core.values.wording import level_words
 from ....views import style
 from ....views.show import visible
-from ....views.templating import Markup
 from ...scoring.outcomes import OUTCOMES
 from ..figures import stats
 from ..figures.cells import ANSWER_KINDS, UNRECORDED, groups
@@ -86,29 +84,6 @@ _STEPS: Mapping[str, tuple[str, str]] = {
     "safe": (style.GREEN, "+ lossless coercion"),
     "corrected": (style.PURPLE, "+ corrections"),
 }
-_TEXT = {"labelColor": "currentColor", "titleColor": "currentColor"}
-_ON_A_PAGE: Any = {
-    "background": "transparent",
-    # Room for a reader's font, which may be wider than the one that was measured.
-    "padding": {"left": 30, "right": 50, "top": 5, "bottom": 5},
-    "config": {
-        "font": "system-ui, sans-serif",
-        "view": {"stroke": None},
-        "axis": _TEXT
-        | {
-            "gridColor": "currentColor",
-            "gridOpacity": 0.14,
-            "domainColor": "currentColor",
-            "tickColor": "currentColor",
-            "labelFontSize": 12,
-            "titleFontSize": 12,
-            "titleFontWeight": "normal",
-        },
-        "legend": _TEXT | {"labelFontSize": 12},
-        "rule": {"color": "currentColor"},
-        "text": {"color": "currentColor"},
-    },
-}
 
 
 def _altair() -> Any:
@@ -149,54 +124,6 @@ def _named(charts: Mapping[str, Callable[[Any], Chart | None]], figure: Any, nam
             expected=_NEEDS.get(name, "answers that were judged"),
         )
     return chart
-
-
-def svg_of(chart: Chart | Mapping[str, Any] | None, words: str) -> Markup:
-    """Return a chart as SVG for a page, '' for none.
-
-    chart: of Altair, or as Vega-Lite. words: its sentence for who cannot see it.
-    """
-    if chart is None:
-        return Markup()
-    try:
-        import vl_convert  # of the same extra
-    except ModuleNotFoundError:
-        return Markup()
-    try:
-        spec = chart if isinstance(chart, Mapping) else chart.to_dict()
-        drawn = vl_convert.vegalite_to_svg({**spec, **_ON_A_PAGE})
-    except ValueError as e:
-        # The figures are in a table, so a page goes on without a drawing, and says so.
-        reason = next((x for x in str(e).splitlines() if x.startswith("Error")), "")
-        return Markup('<p class="sub">This chart could not be drawn: {}</p>').format(reason)
-    # A part of a page needs no namespaces. Every mark would be read out, which a table on the same
-    # page does better.
-    drawn = re.sub(r' (?:xmlns(?::xlink)?|aria-[a-z]+|role)="[^"]*"(?=[^<>]*>)', "", drawn)
-    # The one blue that the style sheet has for light and for dark.
-    drawn = re.sub(f'(fill|stroke)="{style.BLUE}"(?=[^<>]*>)', r'\1="var(--ok)"', drawn)
-    return Markup('<div class="chart" role="img" tabindex="0" aria-label="{}">{}</div>').format(
-        words, Markup(drawn)
-    )
-
-
-def drawings_of(report: Report) -> dict[str, Markup]:
-    """Return the charts of a page by name, each as SVG: '' for one that has nothing to draw, and
-    for all of them without the libraries.
-    """
-    names = ("success", "ladder", "cost", "time", "outcomes" if report.has_targets else "verdicts")
-    return {name: _drawing(CHARTS[name], report, name) for name in names}
-
-
-def difference_svg(comparison: ArmComparison) -> Markup:
-    """Return the differences of a comparison for its page, '' without the libraries."""
-    return _drawing(_differences, comparison, "difference")
-
-
-def _drawing(make: Callable[[Any], Chart | None], figure: Any, name: str) -> Markup:
-    try:
-        return svg_of(make(figure), _WORDS[name])
-    except MissingExtra:
-        return Markup()
 
 
 # How a chart is laid out.
@@ -556,16 +483,6 @@ _NEEDS = {
     "time": f"2 to {MOST_ROWS} cells with recorded seconds",
     "flips": "a case that one cell gets right and another wrong",
 }
-_WORDS = {
-    "success": "Success of each cell with its interval; the table below has the figures",
-    "ladder": "Success of each cell with each help added; the table below has the figures",
-    "cost": "Success of each cell by US dollars an answer; the table on time and money has them",
-    "time": "Success of each cell by its median seconds; the table on time and money has them",
-    "outcomes": "Shares of the outcomes of each cell; the table below has the figures",
-    "verdicts": "Shares of the worst verdicts of each cell's answers; a table has the figures",
-    "difference": "Differences with their intervals; the table below has the figures",
-}
-
 figure_chart.register(Report, lambda report, name: _named(CHARTS, report, name))
 figure_chart.register(
     ArmComparison, lambda comparison, name: _named({"difference": _differences}, comparison, name)

@@ -20,6 +20,7 @@ Head: TypeAlias = Sequence[tuple[str, str]]
 """(name, classes) of each column; see `Section` for the classes."""
 Medium: TypeAlias = Literal["html", "md", "text", "tex"]
 BAR = 20  # columns of an interval in a terminal
+_EMPTY = ("", NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Column:
     head: str
     kind: str = ""
     key: str = ""
-    form: Callable[[Any], Cell] = str
+    form: Callable[[Any], Cell] = lambda value: f"{value:,}" if type(value) is int else str(value)
     text: Callable[[Row], Cell] | None = None
     only: str = ""
     drop: int = 0
@@ -89,16 +90,22 @@ def n_left_of(kinds: Iterable[str]) -> int:
 
 @dataclass(frozen=True)
 class Listing:
-    """A table as it is declared: the columns of all media over rows of values."""
+    """A table as it is declared: the columns of all media over rows of values.
+
+    answer: what the table says, in a few words, which stand beside its title while it is folded.
+    part: the title of the part of a page that it is folded into, its own by default.
+    """
 
     title: str
     lead: str
     columns: Sequence[Column]
     rows: Sequence[Row]
     examples: Sequence[str] = ()
+    answer: str = ""
+    part: str = ""
 
     def on(self, medium: Medium) -> list[Column]:
-        """Return the columns of a medium.
+        """Return the columns of a medium that have a value in some row.
 
         A terminal has none of sentences, which leave no room for figures.
         """
@@ -107,6 +114,7 @@ class Listing:
             for column in self.columns
             if (not column.only or medium in column.only.split())
             and not (medium == "text" and "w" in column.kind.split())
+            and ("k" in column.kind.split() or any(column.cell(r) not in _EMPTY for r in self.rows))
         ]
 
     def drawn(self, medium: Medium) -> Section:

@@ -7,82 +7,87 @@ escape.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from .... import views
 from ....core.types import ParseResult
 from ....core.values.printable import counted
-from ....core.values.wording import share, span
+from ....core.values.wording import NOTHING, known, level_words, share, span
 from ....views import render_result, render_side_by_side
+from ....views.show import visible
 from ....views.templating import Markup, macro, render
-from ...frames.causes import failed_rows
+from ....views.words import Group, groups_of, word_of
+from ...frames.account import failing_rows
 from ...frames.parsing import try_read_row
-from ..figures.cells import ANSWER_KINDS, UNRECORDED, groups
-from ..figures.comparison import COMPARISON_COLUMNS
-from .charts import difference_svg, drawings_of
+from ..figures.cells import UNRECORDED, groups
+from ..figures.conclusion import conclusion_of, conclusion_of_comparison, contrasts
 from .columns import Cell, Listing, Section
 from .tables import (
     PARTS,
     TEMPLATES,
     comparison,
-    failures,
+    contrast,
     gate_checks,
-    ladder,
     listings_of,
-    outcomes,
-    success,
+    strata_of,
     unpaired_cases,
 )
-from .text import comparison_legend, headline, leader_of
+from .text import comparison_legend, headline
 
 if TYPE_CHECKING:
     from ...scoring.trial import Trial
     from ..figures.cells import Matrix
     from ..figures.comparison import ArmComparison, Flip
+    from ..figures.conclusion import Conclusion
     from ..figures.gates import GateResult
     from ..figures.report import Report
 
-EXAMPLES = 3
-"""The examples of each failure that a page opens."""
-FAILURES = "The failures of each cell"
-TRADEOFFS = "Success against cost and time"
+EXAMPLES = 20
+"""The failures of one cause in one cell that a page lists, each with its line."""
 MOST_VIEWS = 100
 """The failures of a page that show how they were read; a view takes a hundred times its text."""
 MOST_LINES = 5_000
 """The failures of a page that have a line; beyond it a page is too long to open."""
+MOST_CAUSES = 8
+"""The causes that have a column of their own; the smallest others are counted together."""
+MOST_DOTS = 60
 MAX_FLIPS = 100
 """How many flips a page unfolds; a notebook's output unfolds a tenth of them."""
 MAX_RAW = 4000  # characters of an answer that no protocol here can read
 MAX_TEXT = 400  # characters of a question, a target or an error
-
-
-def _drawn(listing: Listing, under: Sequence[Cell] = (), lead: str = "") -> Section:
-    section = listing.drawn("html")
-    return replace(section, under=under, lead=lead or section.lead)
+AGAINST: Mapping[str, str] = {
+    "model": "Model against model",
+    "prompt_protocol": "Format against format",
+    "parse_protocol": "Reading against reading",
+    "arm": "Variant against variant",
+    "policy": "Policy against policy",
+}
+"""The heading of the differences by the column that is compared."""
 
 
 # A notebook may hold many fragments, and each brings the style sheet along: an output must be
 # readable by itself.
 @lru_cache(maxsize=1)
 def _css() -> Markup:
-    sheet = resources.files(__package__).joinpath("templates", "report.css")
-    return Markup(sheet.read_text(encoding="utf-8"))
+    return Markup(resources.files(views).joinpath("style.css").read_text(encoding="utf-8"))
 
 
 def fragment(body: str) -> str:
     """Return HTML for a notebook's output, with the styles it needs. `body` is HTML."""
-    return render(f"{TEMPLATES}/fragment.html", css=_css(), body=Markup(body))
+    html = Markup('<div class="tpx widget"><style>{}</style><div class="doc">{}</div></div>')
+    return str(html.format(_css(), Markup(body)))
 
 
-def document(title: str, fragment: str) -> str:
-    """Return a whole document around a fragment, light or dark as the reader's system asks."""
-    return render(f"{TEMPLATES}/page.html", title=title, fragment=Markup(fragment))
+def document(title: str, about: str, body: str) -> str:
+    """Return a whole document, light or dark as the reader's system asks. `body` is HTML."""
+    return render(f"{TEMPLATES}/page.html", title=title, about=about, css=_css(), body=Markup(body))
 
 
 # Trials
@@ -99,18 +104,24 @@ def trial_view(row: Mapping[Any, Any]) -> dict[str, Any]:
         found = "" if value is None or pd.isna(value) else str(value)
         return found if most is None or len(found) <= most else found[: most - 1] + "…"
 
-    # Read anew: a frame has the figures of a reading, not the reading itself.
-    result = read_row(row)
-    codes = (text("outcome") or text("missing_reason"), text("sub_code"))
+    codes = [text("outcome") or text("missing_reason"), text("sub_code")]
+    outcome = word_of(next(filter(None, reversed(codes)), ""))
     return {
-        "outcome": " / ".join(filter(None, codes)),
-        "detail": text("detail"),
-        "question": text("input", MAX_TEXT),
-        "target": text("target", MAX_TEXT),
-        "error": text("error_message", MAX_TEXT),
+        "facts": [
+            ("outcome", f"{outcome} ({' / '.join(filter(None, codes))})"),
+            ("detail", text("detail")),
+            ("asked", text("input", MAX_TEXT)),
+            ("wanted", text("target", MAX_TEXT)),
+            ("error", text("error_message", MAX_TEXT)),
+        ],
         "raw": text("raw")[:MAX_RAW],
-        "view": Markup(render_result(result)) if result else Markup(),
+        # Read anew: a frame has the figures of a reading, not the reading itself.
+        "view": _view(read_row(row)),
     }
+
+
+def _view(result: ParseResult | None) -> Markup:
+    return Markup(render_result(result)) if result else Markup()
 
 
 def read_row(row: Mapping[Any, Any]) -> ParseResult | None:
@@ -129,57 +140,104 @@ def _unfolding_trials(trials: pd.DataFrame) -> Markup:
     return Markup().join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class FailingCell:
-    """The failures of one cell: its values by column, their lines, and how many have none."""
+# Failures: of each cell by cause, counted and shown.
 
-    name: str
-    keys: Mapping[str, str]
+
+@dataclass(frozen=True, slots=True)
+class FailingCause:
+    """The failures of one cause in one cell, by their rows; `anchor` is '' outside of a page."""
+
+    group: Group
     anchor: str
-    n: int
-    lines: Sequence[Markup]
+    rows: pd.DataFrame
 
     @property
-    def left_out(self) -> int:
-        """The failures without a line, because the page has no room for more."""
-        return self.n - len(self.lines)
+    def n(self) -> int:
+        return len(self.rows)
 
 
-def failing_cells(report: Report) -> list[FailingCell]:
-    """Return the cells that have failures, in the report's order.
+@dataclass(frozen=True, slots=True)
+class FailingCell:
+    """What fails in one cell: its values by column, and its causes, all of them in one order."""
 
-    Lines and views are shared out evenly, so that no cell takes the room of another.
-    """
-    parts = dict(groups(report.headline[failed_rows(report.headline)], report.by))
-    if not parts:
-        return []
+    name: str
+    keys: tuple[str, ...]
+    anchor: str
+    causes: Sequence[FailingCause]
 
-    most_lines, views = (max(1, most // len(parts)) for most in (MOST_LINES, MOST_VIEWS))
-    # All at once, since the whole rows may have to be loaded.
-    listed = {values: part.head(most_lines) for values, part in parts.items()}
-    whole = iter(report.view.whole(pd.concat(listed.values())).to_dict("records"))
-    rows = {values: list(islice(whole, len(part))) for values, part in listed.items()}
+    @property
+    def n(self) -> int:
+        return sum(cause.n for cause in self.causes)
+
+
+def failing_cells(report: Report, *, anchored: bool = True) -> list[FailingCell]:
+    """Return every cell in the report's order, with what fails in it. anchored: on a page."""
+    failing = failing_rows(report.headline)
+    causes = _few(groups_of(failing["cause"]))
+    parts = dict(groups(failing, report.by))
     cells = []
-    for n, cell in enumerate(report.frame.to_dict("records"), 1):
-        keys = {column: str(cell[column]) for column in report.by}
-        values = tuple(keys.values())
-        if values not in parts:
-            continue
-        lines = list(_failure_lines(rows[values], views, f"cell-{n}"))
-        count = len(parts[values])
-        cells.append(FailingCell(report.cell_name(cell), keys, f"cell-{n}", count, lines))
+    for n, row in enumerate(report.frame.to_dict("records"), 1):
+        keys = tuple(str(row[c]) for c in report.by)
+        part = parts.get(keys, failing.head(0))
+        own = []
+        for k, group in enumerate(causes, 1):
+            found = part[part["cause"].isin(list(group.codes))]
+            anchor = f"cell-{n}-{k}" if anchored and len(found) else ""
+            own.append(FailingCause(group, anchor, found))
+        anchor = f"cell-{n}" if anchored and len(part) else ""
+        cells.append(FailingCell(report.cell_name(row), keys, anchor, own))
     return cells
 
 
-def _failure_lines(rows: Iterable[Mapping[Any, Any]], views: int, prefix: str) -> Iterator[Markup]:
-    # The first `views` unfold into how they were read, the others into the request, wanted and
-    # written: reading takes longer than all else here.
-    for n, row in enumerate(rows):
-        trial = trial_view(row if n < views else {**row, "tools_json": None})
-        detail = "" if pd.isna(row["detail"]) else str(row["detail"])
-        code = " / ".join(str(row[c]) for c in ("outcome", "sub_code") if row[c])
-        summary = f"{row['case_id']} · {code}" + (f": {detail[:160]}" if detail else "")
-        yield macro(PARTS, "failure", f"{prefix}-{n + 1}", summary, str(row["trial_id"]), trial)
+def _few(causes: list[Group]) -> list[Group]:
+    # The whole equals its parts: what has no column of its own is in the last one.
+    if len(causes) <= MOST_CAUSES:
+        return causes
+    kept = sorted(causes, key=lambda group: -group.n)[: MOST_CAUSES - 1]
+    rest = [group for group in causes if group not in kept]
+    codes = {code: n for group in rest for code, n in group.codes.items()}
+    others = Group("other causes", ", ".join(group.word for group in rest), "f-no", codes)
+    return [*(group for group in causes if group in kept), others]
+
+
+def _examples(report: Report, cells: Sequence[FailingCell], most: int, views: int) -> Markup:
+    # The first failures of each cause in each cell; the first ones of them unfold into how they
+    # were read, the others into request, wanted and written: reading takes longer than all else.
+    found = [(cell, cause) for cell in cells for cause in cell.causes if cause.n]
+    most = max(1, min(most, MOST_LINES // max(1, len(found))))
+    views = max(1, views // max(1, len(found)))
+    # All at once, since the whole rows may have to be loaded.
+    shown = pd.concat([cause.rows.head(most) for _, cause in found])
+    whole = report.view.whole(shown.drop(columns="cause")).to_dict("records")
+    rows = iter(whole)
+    blocks: dict[str, Markup] = {}
+    for cell, cause in found:
+        lines: list[Markup] = []
+        for k in range(min(most, cause.n)):
+            row = next(rows)
+            trial = trial_view(row if k < views else {**row, "tools_json": None})
+            detail = "" if pd.isna(row["detail"]) else str(row["detail"])
+            summary = str(row["case_id"]) + (f": {detail[:160]}" if detail else "")
+            anchor = f"{cause.anchor}-{k + 1}" if cause.anchor else f"{id(cells):x}-{len(lines)}"
+            if not cause.anchor:
+                lines.append(macro(PARTS, "details", summary, macro(PARTS, "trial", trial)))
+                continue
+            lines.append(macro(PARTS, "failure", anchor, summary, str(row["trial_id"]), trial))
+        more = f", the first {most}" if cause.n > most else ""
+        codes = visible(", ".join(cause.group.codes))
+        head = Markup('<h3{}>{} <small>{:,}{} · {}</small></h3>').format(
+            Markup(' id="{}"').format(cause.anchor) if cause.anchor else "",
+            cause.group.title, cause.n, more, codes,
+        )  # fmt: skip
+        blocks[cell.name] = blocks.get(cell.name, Markup()) + head + Markup().join(lines)
+    out = Markup()
+    for cell in cells:
+        if cell.name in blocks:
+            body = Markup("<div{}>{}</div>").format(
+                Markup(' id="{}"').format(cell.anchor) if cell.anchor else "", blocks[cell.name]
+            )
+            out += macro(PARTS, "details", cell.name, body, f"{cell.n:,} failed")
+    return out
 
 
 # Reports
@@ -188,37 +246,26 @@ def _failure_lines(rows: Iterable[Mapping[Any, Any]], views: int, prefix: str) -
 def render_report(report: Report, *, page: bool = False, gate: GateResult | None = None) -> str:
     """Return a report as HTML: a fragment for a notebook's output, or a whole document.
 
-    gate: its checks appear at the top. Of every failure a fragment opens one example, and a
-    document three.
+    gate: its checks appear at the top. Of every failure a fragment opens one example.
     """
-    cells = None if report.frame.empty else _contents(report, EXAMPLES if page else 1)
-    anchors = {}
-    if page and cells is not None:
-        titles = [
-            *([cells["matrix_title"]] if cells["matrix"] else []),
-            cells["success"].title,
-            *([cells["ladder"].title] if cells["ladder"] else []),
-            *([TRADEOFFS] if cells["charts"]["cost"] or cells["charts"]["time"] else []),
-            "What happened",
-            "What went wrong",
-            *([FAILURES] if cells["failing"] else []),
-            *(section.title for section in cells["sections"]),
-            "How to read this",
-        ]
-        anchors = {title: f"s{n}" for n, title in enumerate(dict.fromkeys(titles), 1)}
+    empty = report.frame.empty
+    values = {} if empty else _contents(report, page)
     body = render(
         f"{TEMPLATES}/report.html",
-        title=report.title,
-        headline=headline(report),
-        warnings=report.warnings,
-        gate=_drawn(gate_checks(gate)) if gate is not None else None,
-        cells=cells,
-        leader=leader_of(report),
-        behind=FAILURES,
-        tradeoffs_title=TRADEOFFS,
-        anchors=anchors,
+        **{
+            "heading": "" if page else f"{report.title} · {headline(report)}",
+            "conclusion": conclusion_of(report),
+            "warnings": report.warnings,
+            "gate": _drawn(gate_checks(gate)) if gate is not None else None,
+            "heat_of": None,
+            "dots_of": None,
+            "wrong_of": None,
+            "contrast": None,
+            "folded": [],
+            **values,
+        },
     )
-    return document(report.title, fragment(body)) if page else fragment(body)
+    return document(report.title, headline(report), body) if page else fragment(body)
 
 
 def render_gate(gate: GateResult) -> str:
@@ -226,62 +273,86 @@ def render_gate(gate: GateResult) -> str:
     return fragment(macro(PARTS, "gate_section", _drawn(gate_checks(gate))))
 
 
-def _contents(report: Report, examples: int) -> dict[str, Any]:
-    # `examples` of each failure are opened, and with more than one, as on a page, an example of
-    # each problem code and coercion too.
-    is_page = examples > 1
-    trials = _example_trials(report)
+def _drawn(listing: Listing, under: Sequence[Cell] = ()) -> Section:
+    return replace(listing.drawn("html"), under=under)
 
-    def example(name: str) -> Cell:
-        # One that is not among the trials has nothing under its row.
-        return _unfolding_trials(trials.loc[[name]]) if is_page and name in trials.index else ""
 
-    failing = failing_cells(report) if is_page else []
-    wrong = failures(report)
-    under = [
-        _unfolding_trials(trials.loc[row["trial_ids"].split(", ")[:examples]]) for row in wrong.rows
-    ]
-    lead = "Dots are the measured share, with intervals clustered by case."
-    # Without missing trials there is no such line to explain.
-    if report.frame["missing"].any():
-        lead += " Dashed lines reach from the worst to the best that the missing trials leave open."
-
-    rows = "arm" if "arm" in report.by else "prompt_protocol"
-    grid = None
-    if {"model", rows} <= set(report.by):
-        anchors: dict[tuple[str, str], str] = {}
-        # With a third column in the report, a cell of the matrix is several of the report's.
-        if len(report.by) == 2:
-            anchors = {(cell.keys[rows], cell.keys["model"]): cell.anchor for cell in failing}
-        grid = Markup(render_matrix(report.matrix(rows), anchors))
+def _contents(report: Report, is_page: bool) -> dict[str, Any]:
+    cells = failing_cells(report, anchored=is_page)
+    conclusion = conclusion_of(report)
     return {
-        "tiles": _tiles(report),
-        "success": _drawn(success(report), lead=lead if report.has_targets else ""),
-        # Without a target there is nothing that help could gain.
-        "ladder": _drawn(ladder(report)) if report.has_targets else None,
-        "matrix_title": "Arm × model" if rows == "arm" else "Protocol × model",
-        "matrix_lead": "Success with its interval, best first."
-        if report.has_targets
-        else "The share of answers with a call whose calls may all be executed, best first.",
-        "matrix": grid,
-        "charts": drawings_of(report),
-        "outcomes": _drawn(outcomes(report)),
-        "failures": _drawn(wrong, under) if wrong.rows else None,
-        "failing": failing,
-        "sections": [
-            _drawn(listing, [example(name) for name in listing.examples])
-            for listing in listings_of(report)
-        ],
-        "notes": [note for note in report.notes if note not in report.warnings],
+        "heat_of": _heat(report, cells),
+        "dots_of": _dots(report),
+        "wrong_of": _wrong(report, cells),
+        "contrast": _contrast(report, conclusion),
+        "folded": list(_folded(report, cells, is_page)),
+    }
+
+
+def _contrast(report: Report, conclusion: Conclusion) -> dict[str, Any] | None:
+    if conclusion.frame is None or conclusion.frame.empty:
+        return None
+    found = contrasts(report)
+    on = found[2] if found else ""
+    return {
+        "title": f"{AGAINST.get(on, 'One against the other')}, same cases",
+        "table": _drawn(contrast(conclusion, report.level)),
+    }
+
+
+def _folded(
+    report: Report, cells: Sequence[FailingCell], is_page: bool
+) -> Iterator[dict[str, Any]]:
+    # Everything else: the answer beside each title, and the tables behind it.
+    if n := sum(cell.n for cell in cells):
+        most, views = (EXAMPLES, MOST_VIEWS) if is_page else (1, MOST_VIEWS // 10)
+        shown = "the first" if most == 1 else f"the first {most}"
+        yield {
+            "title": "Failures, example by example",
+            "answer": f"{n:,}, {shown} of each cause",
+            "body": _examples(report, cells, most, views),
+        }
+    trials = _example_trials(report) if is_page else None
+
+    def under(listing: Listing) -> list[Cell]:
+        # A trial that is not among them has nothing under its row.
+        if trials is None:
+            return []
+        return [
+            _unfolding_trials(trials.loc[[name]]) if name in trials.index else ""
+            for name in listing.examples
+        ]
+
+    parts: dict[str, list[Listing]] = {}
+    for listing in listings_of(report):
+        parts.setdefault(listing.part or listing.title, []).append(listing)
+    for title, listings in parts.items():
+        several = [
+            Markup("<h3>{}</h3>").format(x.title) if len(listings) > 1 else "" for x in listings
+        ]
+        tables = [macro(PARTS, "table", _drawn(x, under(x))) for x in listings]
+        yield {
+            "title": title,
+            "answer": " · ".join(filter(None, (x.answer for x in listings))),
+            "body": Markup().join(h + t for h, t in zip(several, tables, strict=True)),
+        }
+    yield _reading([note for note in report.notes if note not in report.warnings])
+
+
+def _reading(notes: Sequence[str]) -> dict[str, Any]:
+    items = Markup().join(Markup("<li>{}</li>").format(visible(note)) for note in notes)
+    return {
+        "title": "How to read this",
+        "answer": "intervals, tests, what counts as success",
+        "body": Markup('<ul class="stack">{}</ul>').format(items),
     }
 
 
 def _example_trials(report: Report) -> pd.DataFrame:
     # By id, looked up once: finding one trial in a frame of many takes longer than showing it.
     ids: set[str] = set()
-    for frame in (report.failures, report.codes, report.rescues):
-        for names in frame["trial_ids"]:
-            ids.update(names.split(", "))
+    for frame in (report.codes, report.rescues, report.layers):
+        ids.update(str(names).split(", ")[0] for names in frame["trial_ids"])
 
     # A trial has a row for each policy, and not every policy is in the report.
     named = report.view.rows(ids)
@@ -291,91 +362,173 @@ def _example_trials(report: Report) -> pd.DataFrame:
     return trials.drop_duplicates("trial_id").set_index("trial_id", drop=False)
 
 
-def _tiles(report: Report) -> list[tuple[str, str]]:
-    # Rates are a range if there are several cells, because a mean of arms means little.
-    def between(column: str) -> str:
-        rates = report.frame[column].dropna()
-        if rates.empty:
-            return "–"
-        low, high = share(rates.min()), share(rates.max())
-        return low if low == high else f"{low.removesuffix(' %')} – {high}"
-
-    if not report.has_targets:
-        return _ungraded_tiles(report)
-    frame = report.frame
-    # A cell without a judged trial has no rate to be the lowest.
-    within = " in the lowest and the highest cell" if frame["n"].gt(0).sum() > 1 else ""
-    policy = "each policy" if "policy" in report.by else report.policy
-    cells = f"{len(frame)} cell{'' if len(frame) == 1 else 's'}"
-    return [
-        (between("success"), f"success under {policy}{within}"),
-        (between("strict"), "as written, without any help"),
-        (between("naive"), "with a naive parser"),
-        (between("fabricated"), "fabricated by reading"),
-        (f"{frame['n'].sum():,}", f"trials judged in {cells}"),
-    ]
+# The pictures: HTML and CSS, whose numbers are worded here.
 
 
-def _ungraded_tiles(report: Report) -> list[tuple[str, str]]:
-    frame = report.ungraded
-    n = frame["n"].sum()
-    kinds = [(kind, float((frame[kind] * frame["n"]).sum()) / n) for kind in ANSWER_KINDS]
-    good = (frame["executable"] * frame["attempts"]).sum() / max(1, frame["attempts"].sum())
-    return [
-        (share(good), "of the answers with a call may be executed"),
-        *((share(part), kind) for kind, part in kinds if part),
-        (f"{n:,}", "answers without a target"),
-    ]
-
-
-# Matrices
-
-
-def render_matrix(m: Matrix, anchors: Mapping[tuple[str, str], str] | None = None) -> str:
-    """Return a matrix with inline styles only, so that it can be shown alone anywhere.
-
-    Rows and columns are best first, by the mean of their rates. Those that are equal, or have no
-    rate, in the order of the frame. anchors: by (row, column), the target of a cell's link on its
-    page.
-    """
-
-    def best_first(column: str) -> list[Any]:
-        means = m.frame.groupby(column, dropna=False, observed=True)["success"].mean().to_dict()
-        # Sorting is stable; an unknown mean is below every other.
-        rates = {
-            name: -1.0 if pd.isna(mean := means.get(name)) else float(mean)
-            for name in dict.fromkeys(m.frame[column])
+def _heat(report: Report, cells: Sequence[FailingCell]) -> dict[str, Any]:
+    graded = report.has_targets
+    frame = report.frame if graded else report.ungraded
+    rate, n = ("success", "n") if graded else ("executable", "attempts")
+    column = "model" if "model" in report.by else report.by[-1]
+    if len(report.by) == 1:
+        column = ""
+    others = [name for name in report.by if name != column]
+    behind = {cell.keys: cell for cell in cells}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in frame.to_dict("records"):
+        cell = behind[tuple(str(row[c]) for c in report.by)]
+        name = " · ".join(str(row[c]) or NOTHING for c in others)
+        fails = f"{cell.n:,} of {row[n]:,} fail" if row[n] else ""
+        missing = f"{row['missing']:,} missing" if graded and row["missing"] else ""
+        found[name, str(row[column]) if column else ""] = {
+            **_figures(row, rate, n, fails, missing),
+            "anchor": cell.anchor,
         }
-        return sorted(rates, key=lambda name: -rates[name])
-
-    def shown(row: Any, column: Any) -> dict[str, str]:
-        cell = cells.get((row, column))
-        if cell is None:
-            return {"reason": UNRECORDED}
-        if pd.isna(cell["success"]):
-            return {"reason": cell["reason"] or UNRECORDED}
-        counts = f"n {cell['n']} · {counted(cell['n_cases'], 'case')}"
-        if cell["missing"]:
-            counts += f" · {cell['missing']} missing"
-        return {
-            "reason": "",
-            # Never more than .44 of the blue, so that the page's own text colour is readable on it
-            # in light and dark.
-            "tint": f"{0.04 + 0.4 * float(cell['success']):.3f}",
-            "success": share(cell["success"]),
-            "interval": span(cell["ci_low"], cell["ci_high"]),
-            "counts": counts,
-            "anchor": (anchors or {}).get((str(row), str(column)), ""),
-        }
-
-    cells = {(c[m.rows], c[m.columns]): c for c in m.frame.to_dict("records")}
-    columns = best_first(m.columns)
-    return render(
-        f"{TEMPLATES}/matrix.html",
-        corner=m.rows.replace("_", " "),
-        columns=columns,
-        rows=[(row, [shown(row, column) for column in columns]) for row in best_first(m.rows)],
+    named = kinds_words(column, others)
+    lead = (
+        f"Share of answers with the expected call, {level_words(report.level)} interval."
+        if graded
+        else "Share of the answers with a call whose calls can all be executed."
     )
+    if any(cell.anchor for cell in cells):
+        lead += " Choose a number for its failures."
+    return {
+        "title": "Success" if graded else "Executable",
+        "lead": lead,
+        **_grid(found, named, report.frame if graded else frame, rate),
+    }
+
+
+def kinds_words(column: str, others: Sequence[str]) -> str:
+    """Return what the corner of a table by two axes says."""
+    rows = " · ".join(map(word_of, others))
+    return f"{rows} \N{MULTIPLICATION SIGN} {word_of(column)}" if column else rows
+
+
+def _figures(row: Mapping[Any, Any], rate: str, n: str, *lines: str) -> dict[str, Any]:
+    value = known(row[rate])
+    if value is None:
+        reason = row.get("reason") or UNRECORDED
+        return {"share": NOTHING, "rate": 0, "value": -1.0, "lines": [reason], "anchor": ""}
+    interval = span(row["ci_low"], row["ci_high"], row[n])
+    return {
+        "share": share(value, row[n]),
+        "rate": f"{value:.2f}",
+        "value": value,
+        "lines": [interval, *lines],
+        "anchor": "",
+    }
+
+
+def _grid(
+    found: Mapping[tuple[str, str], dict[str, Any]], corner: str, frame: pd.DataFrame, rate: str
+) -> dict[str, Any]:
+    # Rows and columns best first, by the mean of their rates; those that are equal, or have no
+    # rate, in the order they came in.
+    def best_first(axis: int) -> list[str]:
+        rates: dict[str, list[float]] = {}
+        for key, cell in found.items():
+            rates.setdefault(key[axis], []).extend([cell["value"]] if cell["value"] >= 0 else [])
+        return sorted(rates, key=lambda x: -sum(rates[x]) / len(rates[x]) if rates[x] else 1.0)
+
+    nothing = {"share": NOTHING, "rate": 0, "lines": [UNRECORDED], "anchor": ""}
+    rows, columns = best_first(0), best_first(1)
+    return {
+        "label": f"Shares by {corner}",
+        "corner": corner,
+        "columns": columns,
+        "rows": [(row, [found.get((row, c), nothing) for c in columns]) for row in rows],
+    }
+
+
+def render_matrix(m: Matrix) -> str:
+    """Return a matrix for a notebook's output, rows and columns best first."""
+    found = {}
+    for row in m.frame.to_dict("records"):
+        counts = f"n {row['n']:,} · {counted(row['n_cases'], 'case')}"
+        missing = f"{row['missing']:,} missing" if row["missing"] else ""
+        key = (str(row[m.rows]), str(row[m.columns]))
+        found[key] = _figures(row, "success", "n", counts, missing)
+    corner = kinds_words(m.columns, [m.rows])
+    return fragment(macro(PARTS, "heat", _grid(found, corner, m.frame, "success")))
+
+
+def _dots(report: Report) -> dict[str, Any] | None:
+    graded = report.has_targets
+    frame = report.frame if graded else report.ungraded
+    rate, n = ("success", "n") if graded else ("executable", "attempts")
+    frame = frame[frame[rate].notna()].head(MOST_DOTS)
+    if frame.empty:
+        return None
+    missing = graded & frame["missing"].gt(0) if graded else pd.Series(False, frame.index)
+    ends = [*frame["ci_low"], *frame["ci_high"]]
+    if missing.any():
+        ends += [*frame.loc[missing, "worst"], *frame.loc[missing, "best"]]
+    low, high, ticks = _scale(min(ends), max(ends))
+
+    def at(x: float) -> str:
+        return f"{100 * (x - low) / (high - low):.1f}"
+
+    rows = [
+        {
+            "name": report.cell_name(row),
+            "share": share(row[rate], row[n]),
+            "low": at(row["ci_low"]),
+            "high": at(row["ci_high"]),
+            "at": at(row[rate]),
+            "worst": at(row["worst"]) if lacks else None,
+            "best": at(row["best"]) if lacks else None,
+        }
+        for row, lacks in zip(frame.to_dict("records"), missing, strict=True)
+    ]
+    lead = f"Intervals are clustered by {report.cluster or 'case'}."
+    if missing.any():
+        lead += " Dashed: from the worst to the best that missing trials leave open."
+    words = "; ".join(f"{row['name']} {row['share']}" for row in rows)
+    return {"label": words, "lead": lead, "rows": rows, "ticks": ticks}
+
+
+def _scale(low: float, high: float) -> tuple[float, float, list[str]]:
+    """Return the ends of an axis of shares and its ticks, at most six of them.
+
+    >>> _scale(0.68, 0.91)
+    (0.6, 1.0, ['60 %', '70', '80', '90', '100 %'])
+    """
+    for step in (10, 20, 25, 50):
+        first = math.floor(100 * low / step + 1e-9) * step
+        last = max(first + step, math.ceil(100 * high / step - 1e-9) * step)
+        if (last - first) // step <= 5 and last <= 100:
+            break
+    else:
+        first, last, step = 0, 100, 50
+    ticks = [str(x) for x in range(first, last + 1, step)]
+    return first / 100, last / 100, [f"{ticks[0]} %", *ticks[1:-1], f"{ticks[-1]} %"]
+
+
+def _wrong(report: Report, cells: Sequence[FailingCell]) -> dict[str, Any]:
+    n = sum(cell.n for cell in cells)
+    if not n:
+        return {"lead": "Nothing.", "rows": []}
+    most = max(cell.n for cell in cells)
+    anchored = any(cell.anchor for cell in cells)
+    lead = counted(n, "failure") + "." + (" A number leads to its answers." if anchored else "")
+    return {
+        "lead": lead,
+        "corner": " · ".join(map(word_of, report.by)),
+        "causes": [
+            (c.group.title, c.group.fill, ", ".join(c.group.codes)) for c in cells[0].causes
+        ],
+        "rows": [
+            {
+                "name": cell.name,
+                "width": round(100 * cell.n / most),
+                "parts": [(cause.group.fill, cause.n) for cause in cell.causes],
+                "counts": [{"n": f"{c.n:,}", "anchor": c.anchor} for c in cell.causes],
+                "all": f"{cell.n:,}",
+            }
+            for cell in cells
+        ],
+    }
 
 
 # Comparisons: the figures, and the flipped cases, each of which unfolds into both parse views.
@@ -383,33 +536,49 @@ def render_matrix(m: Matrix, anchors: Mapping[tuple[str, str], str] | None = Non
 
 def render_comparison(c: ArmComparison) -> str:
     """Return a comparison for a notebook's output."""
-    return fragment(_comparison_body(c, "h3", MAX_FLIPS // 10))
+    return fragment(_comparison_body(c, MAX_FLIPS // 10, _about(c)))
 
 
 def render_comparison_page(c: ArmComparison) -> str:
     """Return a comparison as a whole document."""
-    return document(f"{c.b} against {c.a}", fragment(_comparison_body(c, "h1", MAX_FLIPS)))
+    return document(f"{c.b} against {c.a}", _about(c), _comparison_body(c, MAX_FLIPS))
 
 
-def _comparison_body(c: ArmComparison, heading: str, max_flips: int) -> str:
-    n, unpaired = len(c.flips), len(c.unpaired)
-    table = _drawn(unpaired_cases(c, MAX_FLIPS))
+def _about(c: ArmComparison) -> str:
+    return f"by {word_of(c.on)} · policy {c.policy} · paired on cases"
+
+
+def _comparison_body(c: ArmComparison, max_flips: int, about: str = "") -> str:
+    folded = []
+    if n := len(c.flips):
+        flips = [
+            macro(
+                PARTS,
+                "details",
+                flip["summary"],
+                macro(PARTS, "pair", flip["sides"], flip["readings"]),
+            )
+            for flip in _flip_views(c, c.flips.head(max_flips))
+        ]
+        answer = counted(n, "case") + (f", the first {max_flips}" if n > max_flips else "")
+        folded.append({"title": "Cases that flip", "answer": answer, "body": Markup().join(flips)})
+    if n := len(c.unpaired):
+        answer = counted(n, "case") + (f", the first {MAX_FLIPS}" if n > MAX_FLIPS else "")
+        body = macro(PARTS, "table", _drawn(unpaired_cases(c, MAX_FLIPS)))
+        folded.append({"title": "Cases that only one side has", "answer": answer, "body": body})
+    conclusion = conclusion_of_comparison(c, strata_of(c))
+    folded.append(_reading([*filter(None, [conclusion.note]), comparison_legend()]))
     return render(
-        f"{TEMPLATES}/comparison.html",
-        heading=heading,
-        title=f"{c.b} against {c.a}",
-        on=c.on.replace("_", " "),
-        policy=c.policy,
-        chart=difference_svg(c),
-        figures=_drawn(comparison(c)),
-        flip_count=f"{n} case{'' if n == 1 else 's'} flipped",
-        # Two parse views for each: a page of all flips of a long run would not open.
-        flips=list(_flip_views(c, c.flips.head(max_flips))),
-        more_flips=n - max_flips,
-        unpaired={"count": unpaired, "table": table, "more": unpaired - MAX_FLIPS}
-        if unpaired
-        else None,
-        notes=[*c.notes, comparison_legend()],
+        f"{TEMPLATES}/report.html",
+        heading=about,
+        conclusion=conclusion,
+        warnings=c.notes,
+        gate=None,
+        heat_of=None,
+        dots_of=None,
+        wrong_of=None,
+        contrast={"title": f"{c.b} against {c.a}, same cases", "table": _drawn(comparison(c))},
+        folded=folded,
     )
 
 
@@ -423,9 +592,10 @@ def _flip_views(c: ArmComparison, flips: pd.DataFrame) -> Iterator[dict[str, Any
         ]
     for flip in flips.to_dict("records"):
         summary = (
-            f"{flip['case_id']} {flip['direction']}: {flip['outcome_a']} → {flip['outcome_b']}"
+            f"{flip['case_id']} {flip['direction']}: {word_of(str(flip['outcome_a']))} → "
+            f"{word_of(str(flip['outcome_b']))}"
         )
-        strata = [str(flip[name]) for name in c.frame if name not in COMPARISON_COLUMNS]
+        strata = [str(flip[name]) for name in strata_of(c)]
         if stratum := " · ".join(filter(None, strata)):
             summary += f" ({stratum})"
         a, b = (rows.get(flip[f"trial_id_{side}"]) for rows, side in zip(by_id, "ab", strict=True))
@@ -447,20 +617,12 @@ def _readings(*sides: tuple[str, ParseResult | None]) -> Markup:
 def render_flip(flip: Flip) -> str:
     """Return both sides of one flipped case."""
 
-    def side(name: str, trial: Trial) -> dict[str, object]:
-        return {
-            "name": name,
-            "arm": trial.arm,
-            "score": trial.score or trial.missing_reason,
-            "view": Markup(render_result(trial.result)) if trial.result else Markup(),
-        }
+    def side(trial: Trial) -> tuple[str, dict[str, Any]]:
+        facts = [("outcome", str(trial.score or trial.missing_reason))]
+        return trial.arm, {"facts": facts, "raw": "", "view": _view(trial.result)}
 
-    body = render(
-        f"{TEMPLATES}/flip.html",
-        case_id=flip.case_id,
-        direction=flip.direction,
-        question=flip.a.case.input_text,
-        sides=[side("a", flip.a), side("b", flip.b)],
-        readings=_readings((flip.a.arm, flip.a.result), (flip.b.arm, flip.b.result)),
-    )
-    return fragment(body)
+    sides = [side(flip.a), side(flip.b)]
+    readings = _readings((flip.a.arm, flip.a.result), (flip.b.arm, flip.b.result))
+    html = Markup("<p><b>{}</b> {}</p><p>asked: {}</p>{}")
+    texts = (visible(x) for x in (flip.case_id, flip.direction, flip.a.case.input_text))
+    return fragment(html.format(*texts, macro(PARTS, "pair", sides, readings)))

@@ -6,7 +6,7 @@ A new section is a function of the report in `_MAKERS`, which returns None if it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,13 @@ import pandas as pd
 from ....core.types import VERDICTS
 from ....core.values.printable import counted
 from ....core.values.wording import (
+    NOTHING,
+    known,
     level_words,
     money,
     p_value,
+    part_of,
+    plain_points,
     points,
     points_span,
     seconds,
@@ -25,41 +29,42 @@ from ....core.values.wording import (
     span,
 )
 from ....views.templating import macro
+from ....views.words import word_of
+from ...frames.account import account_of
 from ...scoring.match import beginning_of
-from ...scoring.outcomes import OUTCOMES, SUB_CODES
 from ..figures.breakdowns import EVERYTHING, leader_sentence
 from ..figures.cells import ANSWER_KINDS, CALL_KINDS
 from ..figures.comparison import COMPARISON_COLUMNS
 from ..figures.ladder import left_out_layers, whole_ladders
 from ..figures.report import Report, levels_legend
-from .charts import label_of
 from .columns import (
     BAR,
     Cell,
     Column,
     Listing,
-    Medium,
     Row,
-    Section,
     interval_bar,
     number,
 )
 
 if TYPE_CHECKING:
     from ..figures.comparison import ArmComparison
+    from ..figures.conclusion import Conclusion
     from ..figures.gates import GateCheck, GateResult
 
 TEMPLATES = "evals/reports/pages/templates"
 PARTS = f"{TEMPLATES}/parts.html"
 RUNGS = "Layer by layer"
+WRONG = "What goes wrong"
+# The parts that several tables are folded into.
+WHAT = "Outcomes and verdicts"
+CODES = "Layers and problem codes"
+READING = "What reading adds"
+HANGS = "Does the order hang on one of them?"
+_FEW = 4  # counts in the line of a folded part
 MAX_EXAMPLE = 240  # characters
 MAX_ROWS = 60  # of four columns each, of a table that grows with the models
 _MOST_CELLS = 12  # columns of the table of flips
-
-
-def sections_of(report: Report, medium: Medium = "html") -> list[Section]:
-    """Return the tables that have rows, in the order of a report."""
-    return [listing.drawn(medium) for listing in listings_of(report)]
 
 
 def listings_of(report: Report) -> list[Listing]:
@@ -83,23 +88,23 @@ def _by_cell(
 
 def _named(names: Iterable[str]) -> list[Column]:
     # The columns that name a cell.
-    return [Column(n.replace("_", " "), "l k", n, lambda name: str(name) or "–") for n in names]
+    return [Column(word_of(n), "l k", n, lambda name: str(name) or NOTHING) for n in names]
 
 
 def _keys(report: Report) -> list[Column]:
     return _named(report.by)
 
 
-def _interval(report: Report) -> Column:
+def _interval(report: Report, n: str = "n") -> Column:
     def shown(cell: Row) -> str:
-        return span(cell["ci_low"], cell["ci_high"]) or "–"
+        return span(cell["ci_low"], cell["ci_high"], cell[n]) or NOTHING
 
     return Column(f"{level_words(report.level)} interval", text=shown)
 
 
 def _against(text: Callable[[Row], Cell]) -> Callable[[Row], Cell]:
     # Of a figure that a cell has only with a difference from the baseline.
-    return lambda cell: "–" if pd.isna(cell["difference"]) else text(cell)
+    return lambda cell: NOTHING if pd.isna(cell["difference"]) else text(cell)
 
 
 _P_HOLM = _against(lambda cell: p_value(cell["p_holm"]))
@@ -107,8 +112,13 @@ _P_HOLM = _against(lambda cell: p_value(cell["p_holm"]))
 
 def _bounds(cell: Row, name: str) -> str:
     # Two figures where the missing trials decide which it is.
-    low, high = share(cell[name]), share(cell[f"{name}_best"])
+    low, high = share(cell[name], cell["n_cases"]), share(cell[f"{name}_best"], cell["n_cases"])
     return low if low == high else f"{low} to {high}"
+
+
+def _share(name: str, n: str = "n") -> Callable[[Row], Cell]:
+    # A column of shares of another column's count.
+    return lambda row: share(row[name], row[n])
 
 
 def success(report: Report) -> Listing:
@@ -121,11 +131,11 @@ def success(report: Report) -> Listing:
     extra = [c for c in ("missing", "ungraded") if report.frame[c].any()]
 
     def rates(only: str, drop: int, *names: str) -> list[Column]:
-        return [Column(n.replace("_", " "), form=share, only=only, drop=drop) for n in names]
+        return [Column(word_of(n), text=_share(n), only=only, drop=drop) for n in names]
 
     columns = [
         *_keys(report),
-        Column("success", "rate", form=share),
+        Column("success", "rate", text=_share("success")),
         _interval(report),
         Column(
             f"0{'100 %':>{BAR - 1}}",
@@ -145,24 +155,18 @@ def success(report: Report) -> Listing:
     if baseline is None:
         return Listing("Success", "", columns, report.frame.to_dict("records"))
 
-    def gap_html(cell: Mapping[Any, Any]) -> Cell:
-        if not pd.isna(cell["difference"]):
-            figures = (points(cell[c]) for c in ("difference", "diff_low", "diff_high"))
-            return macro(PARTS, "difference", *figures)
-        # A cell other than the baseline has no difference if no case is in both.
-        return macro(PARTS, "absent", "baseline") if report.is_baseline(cell) else "–"
-
     def signed(*names: str) -> Callable[[Row], Cell]:
-        return _against(lambda c: "…".join(points(c[name]) for name in names))
+        return _against(lambda c: " to ".join(points(c[name], c["n"]) for name in names))
 
     def gap_tex(cell: Row) -> str:
         # In one column, and without signs that a plain LaTeX lacks.
-        gap, low, high = (points(cell[c]) for c in ("difference", "diff_low", "diff_high"))
+        gap, low, high = (
+            points(cell[c], cell["n"]) for c in ("difference", "diff_low", "diff_high")
+        )
         return f"{gap} [{low}, {high}]"
 
     plain: dict[str, Any] = {"only": "text md", "drop": 4}
     columns += [
-        Column(f"against {baseline}", "full", text=gap_html, only="html"),
         Column(f"against {baseline}", text=_against(gap_tex), only="tex"),
         Column(f"Δ {baseline}", text=signed("difference"), **plain),
         Column("Δ interval", text=signed("diff_low", "diff_high"), **plain),
@@ -185,14 +189,16 @@ def ungraded(report: Report) -> Listing:
         "all be executed. Then, of all answers, what they are: the worst verdict of their calls, "
         "or text."
     )
-    return Listing("Without a target", lead, columns, frame.to_dict("records"))
+    rows = frame.to_dict("records")
+    answer = account_of(report.headline[report.headline["target"].isna()]).first
+    return Listing("Without a target", lead, columns, rows, answer=answer)
 
 
-def _executable(report: Report, kinds: Sequence[str]) -> list[Column]:
+def _executable(report: Report, kinds: Sequence[str], n: str = "attempts") -> list[Column]:
     return [
-        Column("executable", "rate", form=share),
-        _interval(report),
-        *(Column(kind, key=kind, form=share, drop=1) for kind in kinds),
+        Column("executable", "rate", text=_share("executable", n)),
+        _interval(report, n),
+        *(Column(word_of(kind), text=_share(kind), drop=1) for kind in kinds),
     ]
 
 
@@ -202,9 +208,11 @@ def _tools(report: Report) -> Listing | None:
         return None
     frame = report.tools
     kinds = [kind for kind in CALL_KINDS if frame[kind].any()]
-    columns = (Column("tool", "l k"), Column("calls", key="n"), *_executable(report, kinds))
+    columns = (Column("tool", "l k"), Column("calls", key="n"), *_executable(report, kinds, "n"))
     lead = "Of the calls of each tool the share that may be executed, and the shares of verdicts."
-    return Listing("Tool by tool", lead, columns, frame.head(MAX_ROWS).to_dict("records"))
+    rows = frame.head(MAX_ROWS).to_dict("records")
+    answer = f"{counted(len(frame), 'tool')}, {counted(int(frame['n'].sum()), 'call')}"
+    return Listing("Tool by tool", lead, columns, rows, answer=answer)
 
 
 def _beside_graded(report: Report) -> Listing | None:
@@ -212,21 +220,26 @@ def _beside_graded(report: Report) -> Listing | None:
     return ungraded(report) if report.has_targets else None
 
 
-def ladder(report: Report) -> Listing:
-    """Return shares of the same trials with less and more help, and the gain of each help."""
+def _ladder(report: Report) -> Listing | None:
+    # Without a target there is nothing that help could gain.
+    if not report.has_targets:
+        return None
 
     def step(lower: str, higher: str, head: str = "") -> Column:
-        return Column(head or higher, text=lambda c: share(c[higher]) + _gain(c[higher] - c[lower]))
+        return Column(
+            head or higher,
+            text=lambda c: share(c[higher], c["n"]) + _gain(c[higher] - c[lower], c["n"]),
+        )
 
     rates = ("naive", "fabricated", "repair_rate", "coercion_rate")
     columns = (
         *_keys(report),
-        Column("strict", form=share),
+        Column("strict", text=_share("strict")),
         step("strict", "repaired"),
         step("repaired", "safe"),
         step("safe", "coerced", f"coerced ({report.coerced_policy})".replace("_", " ")),
-        *(Column(name.replace("_", " "), form=share) for name in rates),
-        Column("unread", form="{:,}".format),
+        *(Column(name.replace("_", " "), text=_share(name)) for name in rates),
+        Column("unread"),
     )
     lead = (
         "What the same answers give as written, after repairs, with lossless coercion, and with "
@@ -238,7 +251,20 @@ def ladder(report: Report) -> Listing:
     left_out = left_out_layers(report.ladder)
     if len(left_out) == 2:  # else `_rungs` says it
         lead = f"{lead} {' '.join(left_out)}"
-    return Listing("Less and more help", lead, columns, report.frame.to_dict("records"))
+    cells = report.frame
+    gained = (cells["safe"] - cells["strict"]).abs()
+    answer = f"nothing: as written and with all help it is the same in {_every(len(cells))}"
+    if gained.max() > 0:
+        best = cells.to_dict("records")[int(gained.argmax())]
+        name = f"{report.cell_name(best)}: " if len(cells) > 1 else ""
+        steps = (share(best[level], best["n"]) for level in ("strict", "safe"))
+        answer = f"{name}{' as written, '.join(steps)} with repairs and lossless coercion"
+    rows = cells.to_dict("records")
+    return Listing("Less and more help", lead, columns, rows, answer=answer, part=READING)
+
+
+def _every(cells: int) -> str:
+    return "the one cell" if cells == 1 else f"all {cells} cells"
 
 
 def _rungs(report: Report) -> Listing | None:
@@ -251,10 +277,12 @@ def _rungs(report: Report) -> Listing | None:
         Column("layer", "l"),
         Column("rung", "l", "level"),
         Column("success", form=share),
-        Column("gain, points", text=lambda row: points(row["gain"]) if row["layer"] else "–"),
+        Column("gain, points", text=lambda row: points(row["gain"]) if row["layer"] else NOTHING),
         Column(f"{level_words(report.level)} interval", text=_gain_interval),
         Column("p (Holm)", key="p_holm", form=p_value),
-        Column("cases", text=lambda row: "–" if pd.isna(row["n_cases"]) else str(row["n_cases"])),
+        Column(
+            "cases", text=lambda row: NOTHING if pd.isna(row["n_cases"]) else f"{row['n_cases']:,}"
+        ),
     )
     lead = (
         "What each layer of type safety gains over the rung before, on the same cases. The prompt: "
@@ -264,64 +292,54 @@ def _rungs(report: Report) -> Listing | None:
     )
     whole = whole_ladders(report.ladder, report.by, report.view.arms)
     rungs = whole[whole["level"] != "naive"]
-    return Listing(RUNGS, lead.strip(), columns, rungs.to_dict("records"))
+    return Listing(RUNGS, lead.strip(), columns, rungs.to_dict("records"), part=READING)
 
 
 def _gain_interval(row: Row) -> str:
+    # A layer that changed nothing has an upper end and no spread.
+    if known(row["changed"]) == 0:
+        return f"no case differs, at most {share(row['gain_high'], row['n_cases'])}"
     return points_span(row["gain_low"], row["gain_high"])
 
 
-def _gain(gain: float) -> str:
+def _gain(gain: float, n: int) -> str:
     # With its sign even where it rounds to no point.
     if pd.isna(gain) or not gain:
         return ""
-    text = points(gain)
+    text = points(gain, n)
     # In many trials even less than half a point is a case that was gained or lost.
     if text == "0":
-        text = "+<1" if gain > 0 else "−<1"
+        text = "+ < 1" if gain > 0 else "− < 1"
     return f" ({text})"
 
 
-def outcomes(report: Report) -> Listing:
-    """Return how often each outcome occurs in each cell."""
+def _outcomes(report: Report) -> Listing:
     order = list(dict.fromkeys(report.waterfall["outcome"]))
     # An outcome that a cell does not have has no row in the waterfall.
     rows = _by_cell(report, report.waterfall, "outcome", "n", dict.fromkeys(order, 0))
-    columns = [
-        *_keys(report),
-        *(Column(label_of(outcome), key=outcome, only="html") for outcome in order),
-        *(Column(outcome, key=outcome, only="text md tex") for outcome in order),
-    ]
-    return Listing("What happened", "", columns, rows)
+    columns = [*_keys(report), *(Column(word_of(outcome), key=outcome) for outcome in order)]
+    counts = report.waterfall.groupby("outcome", sort=False)["n"].sum().sort_values(ascending=False)
+    answer = " · ".join(f"{word_of(str(o))} {n:,}" for o, n in counts.head(_FEW).items())
+    lead = "Every trial has one outcome. A parser that failed is never a model that stayed silent."
+    return Listing("What happened", lead, columns, rows, answer=answer, part=WHAT)
 
 
 def failures(report: Report) -> Listing:
-    """Return the failures by outcome and cause."""
-
-    def label(row: Row) -> str:
-        sub_code = f": {row['sub_code'].replace('_', ' ')}" if row["sub_code"] else ""
-        return label_of(row["outcome"]) + sub_code
+    """Return the failures by cause: the word for it, its code, and what one says."""
 
     def code(row: Row) -> str:
-        return f"{row['outcome']}/{row['sub_code']}" if row["sub_code"] else row["outcome"]
-
-    def meaning(row: Row) -> Cell:
-        # The sentence is that of the sub-code, which says more, where it has one.
-        sentence = SUB_CODES.get(row["sub_code"]) or OUTCOMES[row["outcome"]].sentence
-        if row["outcome"] == "ungraded":
-            sentence = "Not every call can be executed."
-        return macro(PARTS, "meaning", sentence, beginning_of(row["example"], MAX_EXAMPLE))
+        return str(row["sub_code"] or row["outcome"])
 
     columns = (
-        Column("outcome", "l k full", text=label, only="html"),
-        Column("outcome", "l k", text=code, only="text md"),
+        Column("cause", "l k", text=lambda row: word_of(code(row))),
+        Column("code", "l k c", text=code),
         Column("n"),
-        Column("share", form=share),
-        Column("meaning and an example", "l w", text=meaning, only="html"),
-        Column("for example", key="example", only="md"),
+        Column("share", text=lambda row: share(row["share"], row["n"] / row["share"])),
+        Column("for example", text=lambda r: beginning_of(r["example"], MAX_EXAMPLE), only="md"),
         Column("trials", "t", "trial_ids", only="text md"),
     )
-    return Listing("What went wrong", "", columns, report.failures.to_dict("records"))
+    rows = report.failures.to_dict("records")
+    return Listing(WRONG, "", columns, rows)
 
 
 def _layers(report: Report) -> Listing:
@@ -329,13 +347,16 @@ def _layers(report: Report) -> Listing:
         Column("layer", "l k full"),
         Column("found", "l c"),
         Column("n"),
-        Column("share", form=share),
+        Column("share", text=lambda row: share(row["share"], row["n"] / row["share"])),
         Column("meaning", "l w"),
         Column("trials", "t", "trial_ids", only="text"),
     )
     lead = "Weighed over all that was recorded of each answer; `trial.blame` has the evidence."
     rows = report.layers.to_dict("records")
-    return Listing("Which layer broke it", lead, columns, rows, _first_ids(report.layers))
+    counts = report.layers.groupby("layer", sort=False)["n"].sum().sort_values(ascending=False)
+    answer = " · ".join(f"{layer} {n:,}" for layer, n in counts.head(_FEW).items())
+    examples = _first_ids(report.layers)
+    return Listing("Which layer broke it", lead, columns, rows, examples, answer, CODES)
 
 
 def codes(report: Report) -> Listing:
@@ -343,14 +364,15 @@ def codes(report: Report) -> Listing:
     columns = (
         Column("code", "l k full c"),
         Column("n"),
-        Column("share", form=share),
+        Column("share", text=lambda row: share(row["share"], row["n"] / row["share"])),
         Column("success", form=share, only="html md"),
         Column("meaning", "l w"),
         Column("trials", "t", "trial_ids", only="text"),
     )
     lead = "What the parser complained of, and how often the trial was a success all the same."
     rows = report.codes.to_dict("records")
-    return Listing("Problem codes", lead, columns, rows, _first_ids(report.codes))
+    answer = " · ".join(f"{word_of(row['code'])} {row['n']:,}" for row in rows[:_FEW])
+    return Listing("Problem codes", lead, columns, rows, _first_ids(report.codes), answer, CODES)
 
 
 def _first_ids(frame: pd.DataFrame) -> list[str]:
@@ -376,7 +398,9 @@ def _flips(report: Report) -> Listing:
             f" {counted(len(grid), 'case')} {flips} between {len(names)} cells; report.flip_grid "
             "has all."
         )
-    return Listing("Cases that flip", lead, columns, grid.head(MAX_ROWS).to_dict("records"))
+    rows = grid.head(MAX_ROWS).to_dict("records")
+    answer = part_of(len(grid), report.headline["case_id"].nunique())
+    return Listing("Cases that flip", lead, columns, rows, answer=f"{answer} between cells")
 
 
 def _verdicts(report: Report) -> Listing:
@@ -389,8 +413,8 @@ def _verdicts(report: Report) -> Listing:
         "clean and repaired calls may be executed; unchecked: a part of the tool's schema cannot "
         "be used, so that not every value was checked; none: the answer holds no call."
     )
-    columns = (*_keys(report), *(Column(word, key=word) for word in words))
-    return Listing("Verdicts", lead, columns, rows)
+    columns = (*_keys(report), *(Column(word_of(word), key=word) for word in words))
+    return Listing("Verdicts", lead, columns, rows, part=WHAT)
 
 
 def _rescues(report: Report) -> Listing:
@@ -414,7 +438,12 @@ def _rescues(report: Report) -> Listing:
         "wrong in the call is no fault of the rule. Harmed: right without it."
     )
     rows = report.rescues.to_dict("records")
-    return Listing("Rescues", lead, columns, rows, _first_ids(report.rescues))
+    times = int(report.rescues["applied"].sum())
+    answer = f"{counted(len(rows), 'rule')}, {counted(times, 'time')}"
+    examples = _first_ids(report.rescues)
+    return Listing(
+        "Rescues", lead, columns, rows, examples, answer, "Repairs and coercions by rule"
+    )
 
 
 def _repeats(report: Report) -> Listing:
@@ -423,7 +452,7 @@ def _repeats(report: Report) -> Listing:
     columns = (
         *_keys(report),
         Column("k"),
-        Column("success", "rate", form=share),
+        Column("success", "rate", text=_share("success")),
         Column("pass@k", text=lambda cell: _bounds(cell, "pass_at_k")),
         Column("pass^k", text=lambda cell: _bounds(cell, "pass_all_k")),
         Column("noise", form=share),
@@ -435,7 +464,14 @@ def _repeats(report: Report) -> Listing:
         "how often two trials of one case disagree. Distinct: the mean share of different answers "
         "among a case's trials."
     )
-    return Listing("The same question again", lead, columns, repeated.to_dict("records"))
+    noise = repeated["noise"].dropna()
+    answer = f"two answers disagree {_between(noise)} of the time" if len(noise) else ""
+    rows = repeated.to_dict("records")
+    return Listing("The same question again", lead, columns, rows, answer=answer)
+
+
+def _between(rates: pd.Series[Any]) -> str:
+    return " to ".join(dict.fromkeys((share(rates.min()), share(rates.max()))))
 
 
 def _conversations(report: Report) -> Listing:
@@ -457,7 +493,9 @@ def _conversations(report: Report) -> Listing:
         "Outcomes and success speak of the first turn; this is what came of the whole. Rejected "
         "calls were not run."
     )
-    return Listing("Conversations", lead, columns, report.conversations.to_dict("records"))
+    rows = report.conversations.to_dict("records")
+    answer = counted(sum(row["n"] for row in rows), "conversation")
+    return Listing("Conversations", lead, columns, rows, answer=answer)
 
 
 def _sensitivity(report: Report) -> Listing:
@@ -465,14 +503,16 @@ def _sensitivity(report: Report) -> Listing:
     rows = _by_cell(report, frame, "matching", "success")
     levels = dict.fromkeys(frame["matching"])
     columns = [*_keys(report), Column("n")]
-    columns += [Column(level, key=level, form=share) for level in levels]
+    columns += [Column(word_of(level), text=_share(level)) for level in levels]
     lead = (
         "Success if values were compared less strictly: case of letters, then punctuation and "
         "spaces, then numbers to a millionth, and last any value at all under the right names. A "
         "wide step speaks of targets that are too narrow or of careless spelling, not of calls "
         "that could not be read."
     )
-    return Listing("How strict the comparison is", lead, columns, rows)
+    gain = float(frame["gain"].max()) if len(frame) else 0.0
+    answer = f"at most {plain_points(round(gain, 3))} points more when compared less strictly"
+    return Listing("How strict the comparison is", lead, columns, rows, answer=answer, part=HANGS)
 
 
 def _left_out(report: Report) -> Listing | None:
@@ -484,13 +524,13 @@ def _left_out(report: Report) -> Listing | None:
     for row in frame.to_dict("records"):
         # A rate that is not known has no rank.
         rank = "" if pd.isna(row["rank"]) else f" ({row['rank']})"
-        shown = f"{share(row['success'])}{rank}"
+        shown = f"{share(row['success'], row['n'])}{rank}"
         rows.setdefault(row[of], {of: row[of]})[None, row["left_out"]] = shown
     parts = list(dict.fromkeys(frame["left_out"]))
     # "all" and one other would say the same twice; hundreds of figures nobody reads.
     if len(parts) < 3 or len(parts) * len(rows) > MAX_ROWS * 4:
         return None
-    columns = [Column(of.replace("_", " "), "l k", of)]
+    columns = _named([of])
     columns += [
         Column(
             f"without {part}" if part != EVERYTHING else "all",
@@ -500,21 +540,23 @@ def _left_out(report: Report) -> Listing | None:
     ]
     leader = leader_sentence(frame, of, over)
     lead = f"Success and rank with each {over.replace('_', ' ')} left out. {leader}"
-    return Listing("Does the order hang on one of them?", lead, columns, list(rows.values()))
+    answer = leader.rstrip(".")
+    return Listing(HANGS, lead, columns, list(rows.values()), answer=answer)
 
 
 def _missing(report: Report) -> Listing:
     columns = (
         *_keys(report),
-        Column("success", "rate", form=share),
+        Column("success", "rate", text=_share("success")),
         Column("n"),
         Column("missing"),
-        Column("worst – best, %", text=lambda c: span(c["worst"], c["best"])),
+        Column("worst – best", text=lambda c: span(c["worst"], c["best"], c["n"])),
         Column("why", "l w", "reason"),
     )
     lead = "Worst: every missing trial failed. Best: every one succeeded."
     rows = report.frame[report.frame["missing"] > 0].to_dict("records")
-    return Listing("What is missing", lead, columns, rows)
+    answer = counted(int(report.frame["missing"].sum()), "trial")
+    return Listing("What is missing", lead, columns, rows, answer=answer)
 
 
 def _spent(report: Report) -> Listing | None:
@@ -530,13 +572,20 @@ def _spent(report: Report) -> Listing | None:
         Column("cost a success", key="cost_per_success", form=money),
     )
     lead = "Latency is from request to end, without waiting in the queue."
-    return Listing("Time and money", lead, columns, frame.to_dict("records"))
+    middle, late = (frame[c].dropna() for c in ("latency_p50", "latency_p95"))
+    parts = []
+    if len(middle):
+        parts.append(f"median {seconds(middle.median())}, p95 up to {seconds(late.max())}")
+    if frame["cost"].notna().any():
+        parts.append(f"{money(frame['cost'].sum())} in all")
+    rows = frame.to_dict("records")
+    return Listing("Time and money", lead, columns, rows, answer="; ".join(parts))
 
 
 # In the order of a report.
 _MAKERS: Sequence[Callable[[Report], Listing | None]] = (
-    _rungs, _layers, _beside_graded, _tools, _flips, _verdicts, codes, _rescues, _repeats,
-    _conversations, _sensitivity, _left_out, _missing, _spent,
+    _layers, codes, _outcomes, _verdicts, _flips, _ladder, _rungs, _rescues, _left_out,
+    _sensitivity, _repeats, _conversations, _beside_graded, _tools, _missing, _spent,
 )  # fmt: skip
 
 
@@ -566,34 +615,65 @@ def gate_checks(gate: GateResult) -> Listing:
     return Listing(title, "", columns, rows)
 
 
+def strata_of(c: ArmComparison) -> list[str]:
+    """Return the columns of a comparison's frame that hold its rows apart."""
+    return [str(name) for name in c.frame if name not in COMPARISON_COLUMNS]
+
+
 def comparison(c: ArmComparison) -> Listing:
     """Return the figures of a comparison, differences in points."""
-
-    def interval(row: Mapping[Any, Any]) -> str:
-        return points_span(row["ci_low"], row["ci_high"])
 
     def noise(row: Row) -> str:
         known = [x for x in (row["noise_a"], row["noise_b"]) if not pd.isna(x)]
         return share(max(known, default=None))
 
-    strata = [str(name) for name in c.frame if name not in COMPARISON_COLUMNS]
     columns = (
-        *_named(strata),
+        *_named(strata_of(c)),
         Column("cases", key="n_cases"),
-        Column("a", key="success_a", form=share),
-        Column("b", key="success_b", form=share),
-        Column("b−a", "rate", "difference", points),
-        Column("interval", text=interval),
+        Column(c.a, text=_share("success_a", "n_cases")),
+        Column(c.b, text=_share("success_b", "n_cases")),
+        Column("difference", "rate", text=lambda r: points(r["difference"], r["n_cases"])),
+        Column(
+            f"{level_words(c.level)} interval",
+            text=lambda r: points_span(r["ci_low"], r["ci_high"], r["n_cases"]),
+        ),
         Column("p", text=_P_HOLM),
-        Column("only a"),
-        Column("only b"),
         Column("verdict", text=lambda row: row[None]),
-        Column("noise", text=noise),
+        Column(f"only {c.a}", key="only_a", drop=1),
+        Column(f"only {c.b}", key="only_b", drop=1),
+        Column("noise", text=noise, drop=2),
     )
     verdicts = c.regression().frame["verdict"]
     figures = zip(c.frame.to_dict("records"), verdicts, strict=True)
     rows = [{**row, None: verdict} for row, verdict in figures]  # no stratum has this name
     return Listing("", "", columns, rows)
+
+
+def contrast(c: Conclusion, level: float) -> Listing:
+    """Return the rows that a conclusion is made from, the one arm against each other."""
+    frame = c.frame if c.frame is not None else pd.DataFrame()
+    rows = frame.to_dict("records")
+    pairs = {(row["first"], row["second"]) for row in rows}
+    names: list[Column] = [Column("", "l k", "first"), Column("against", "l k", "second")]
+    heads = ("success", "of the other")
+    if len(pairs) == 1:
+        names, heads = [], next(iter(pairs))
+    columns = (
+        *names,
+        *_named(c.strata),
+        Column("cases", key="n_cases"),
+        *(
+            Column(head, text=_share(f"success_{side}", "n_cases"))
+            for head, side in zip(heads, ("first", "second"), strict=True)
+        ),
+        Column("difference", "rate", text=lambda r: points(r["difference"], r["n_cases"])),
+        Column(
+            f"{level_words(level)} interval",
+            text=lambda r: points_span(r["low"], r["high"], r["n_cases"]),
+        ),
+        Column("p (Holm)", text=lambda r: p_value(r["p_holm"])),
+    )
+    return Listing("", c.note, columns, rows)
 
 
 def flipped_cases(c: ArmComparison, most: int | None = None) -> Listing:

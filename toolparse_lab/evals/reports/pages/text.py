@@ -5,26 +5,28 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ....core.values.printable import counted
-from ....core.values.wording import plain_points, share, span
+from ....core.values.wording import NOTHING, plain_points, share, span
 from ....views import show
 from ....views.show import text_width, visible
+from ....views.words import word_of
+from ..figures.conclusion import conclusion_of, conclusion_of_comparison, kinds_of_column
 from ..figures.gates import MARGIN
 from ..figures.ladder import left_out_layers
 from ..figures.report import Report, levels_legend
-from .columns import Column, Listing, Row, Section, n_left_of
+from .columns import Column, Listing, Section, n_left_of
 from .tables import (
     RUNGS,
     codes,
     comparison,
+    contrast,
     failures,
     flipped_cases,
-    ladder,
     listings_of,
-    outcomes,
-    sections_of,
+    strata_of,
     success,
 )
 
@@ -41,44 +43,26 @@ _NOTHING = "There are no trials in this report."
 
 
 def headline(report: Report) -> str:
-    """Return the report in one line: how many trials and cases were judged, and how many not."""
+    """Return what a report is made from: how many answers and cases were judged, and how many not,
+    of how many models and formats.
+    """
     cells = report.frame
     if not report.has_targets:
         rows, others = report.headline, ["missing"]
         n = int(report.ungraded["n"].sum())
-        words = f"{n:,} answers without a target: whether they are right is not known"
+        words = f"{counted(n, 'answer')} without a target"
     else:
         rows = report.headline[report.headline["score_success"].notna()]
         others = ["missing", "ungraded"]
-        words = f"{counted(int(cells['n'].sum()), 'trial')} judged"
-    parts = [words, counted(rows["case_id"].nunique(), "case"), report.policy_said]
+        words = f"{counted(int(cells['n'].sum()), 'answer')} judged"
+    parts = [words, counted(rows["case_id"].nunique(), "case")]
+    sizes = [(cells[name].nunique(), kinds_of_column(name)) for name in report.by if len(cells)]
+    if several := [f"{size:,} {kind}" for size, kind in sizes if size > 1]:
+        parts.append(" × ".join(several))
+    parts.append(report.policy_said)
     return " · ".join(
-        [*parts, *(f"{n} {name}" for name in others if (n := int(cells[name].sum())))]
+        [*parts, *(f"{n:,} {name}" for name in others if (n := int(cells[name].sum())))]
     )
-
-
-def leader_of(report: Report) -> str:
-    """Return the highest and the lowest cell, a sentence, or "" without a rate.
-
-    Two cells whose intervals overlap are not called better and worse.
-    """
-
-    def rate(cell: Row) -> str:
-        interval = span(cell["ci_low"], cell["ci_high"])
-        within = f" ({interval})" if interval else ""
-        return f"{report.cell_name(cell)} {share(cell['success'])}{within}"
-
-    cells = report.frame[report.frame["success"].notna()]
-    if cells.empty:
-        return ""
-    ranked = cells.sort_values("success", ascending=False, kind="stable").to_dict("records")
-    best, worst = ranked[0], ranked[-1]
-    if len(ranked) == 1:
-        return f"{rate(best)}."
-    sentence = f"Highest: {rate(best)}. Lowest: {rate(worst)}."
-    if best["ci_low"] <= worst["ci_high"]:
-        sentence += " Their intervals overlap."
-    return sentence
 
 
 def render_text(report: Report, width: int | None = None) -> str:
@@ -88,29 +72,38 @@ def render_text(report: Report, width: int | None = None) -> str:
     """
     # The fallback is what a log of a continuous integration gets.
     width = width or shutil.get_terminal_size((120, 24)).columns
+    prose = min(width, _PROSE)
     lines = [report.title, headline(report), ""]
     if report.frame.empty:
         return "\n".join([*lines, _NOTHING])
 
+    # What is concluded, then what it rests on, in the order of a page.
+    conclusion = conclusion_of(report)
+    lines += textwrap.wrap(_printable(conclusion.text), prose)
     first = success(report)
     table, columns = _fitting(first, width)
-    prose = min(width, _PROSE)
     # Section by section only figures follow, so that the words are said once, here.
     legend = levels_legend(report, {column.head for column in columns})
     if not report.has_targets:
         legend = first.lead
-    lines += [table, "", *textwrap.wrap(_printable(legend), prose), ""]
-    # The first two show trials to look at, which no width takes away.
-    wrong, problems = failures(report), codes(report)
-    tables: list[tuple[Listing, int | None]] = [(x, None) for x in (wrong, problems) if x.rows]
-    tables += [(x, width) for x in listings_of(report) if x.title != problems.title]
-    for listing, most in tables:
+    lines += ["", table, "", *textwrap.wrap(_printable(legend), prose), ""]
+    differences = contrast(conclusion, report.level)
+    if len(differences.rows) > 1:
+        table, _ = _fitting(differences, width, _MOST_ROWS)
+        lines += [table, ""]
+    # These two show trials to look at, which no width takes away.
+    wide = [x for x in (failures(report), codes(report)) if x.rows]
+    others = [x for x in listings_of(report) if x.title != "Problem codes"]
+    for listing, most in [*((x, None) for x in wide), *((x, width) for x in others)]:
         # A ladder without its last rungs would say nothing of them.
         table, _ = _fitting(listing, most, None if listing.title == RUNGS else _MOST_ROWS)
-        lines += [listing.title[:1].lower() + listing.title[1:], table, ""]
+        answer = f": {_printable(listing.answer)}" if listing.answer else ""
+        lines += [*textwrap.wrap(listing.title + answer, prose), table, ""]
     left_out = left_out_layers(report.ladder) if report.has_targets else []
     if len(left_out) == 1:  # there is a table of layers, one of which it does not have
         lines += [*left_out, ""]
+    if conclusion.note:
+        lines += [*textwrap.wrap(conclusion.note, prose), ""]
     for warning in report.warnings:
         lines += textwrap.wrap(
             _printable(warning), prose, initial_indent="! ", subsequent_indent="  "
@@ -193,8 +186,9 @@ def matrix_text(m: Matrix) -> str:
     def text(row: Any, column: Any) -> str:
         cell = cells.get((row, column))
         if cell is None or not cell["n"]:
-            return share(None)
-        return f"{share(cell['success'])} [{span(cell['ci_low'], cell['ci_high'])}]"
+            return NOTHING
+        interval = span(cell["ci_low"], cell["ci_high"], cell["n"])
+        return f"{share(cell['success'], cell['n'])} [{interval}]"
 
     cells = {(cell[m.rows], cell[m.columns]): cell for cell in m.frame.to_dict("records")}
     columns = list(m.table.columns)
@@ -206,9 +200,9 @@ def matrix_text(m: Matrix) -> str:
 def comparison_legend() -> str:
     """Return the sentences on how a comparison's figures are made."""
     return (
-        "b−a: the mean of the cases' differences, each case counted once. p: the sign-flip test on "
-        "them (McNemar's exact test where each case has one trial), by Holm over the rows and "
-        "for all pairs of arms. only a, only b: cases that one arm's majority alone gets right. "
+        "difference: the mean of the cases' differences, each case counted once, in points. p: the "
+        "sign-flip test on them (McNemar's exact test where each case has one trial), by Holm over "
+        "the rows and for all pairs of arms. only: cases that one arm's majority alone gets right. "
         f"verdict: worse is shown; not worse rules out a drop of {plain_points(MARGIN)} points; "
         "anything else cannot be told from these cases."
     )
@@ -216,19 +210,23 @@ def comparison_legend() -> str:
 
 def comparison_text(c: ArmComparison) -> str:
     """Return a comparison for a terminal: its figures, the first flips, and its notes."""
+    width = shutil.get_terminal_size((200, 24)).columns
     figures, n = comparison(c), len(c.flips)
+    conclusion = conclusion_of_comparison(c, strata_of(c))
     lines = [
-        f"a {c.a}, b {c.b}: by {c.on}, policy {c.policy}, paired on cases, differences in points",
+        f"{c.b} against {c.a}: by {word_of(c.on)}, policy {c.policy}, paired on cases",
+        *textwrap.wrap(conclusion.text, min(width, _PROSE)),
         "",
-        _fitting(figures, None)[0] if figures.rows else "no cases",
+        _fitting(figures, width)[0] if figures.rows else "no cases",
         "",
-        f"{n} case{'' if n == 1 else 's'} flipped",
+        f"{counted(n, 'case')} flipped",
     ]
     if n:
         lines.append(_fitting(flipped_cases(c, _MOST_FLIPS), None)[0])
     if n > _MOST_FLIPS:
         lines.append(f"… and {n - _MOST_FLIPS} more")
-    return "\n".join([*lines, *c.notes, comparison_legend()])
+    notes = [*c.notes, *filter(None, [conclusion.note]), comparison_legend()]
+    return "\n".join(_printable(line) for text in (*lines, *notes) for line in text.split("\n"))
 
 
 def render_markdown(report: Report, gate: GateResult | None = None) -> str:
@@ -240,13 +238,19 @@ def render_markdown(report: Report, gate: GateResult | None = None) -> str:
         out.append("")
     if report.frame.empty:
         return "\n".join([*out, _NOTHING, ""])
+    conclusion = conclusion_of(report)
+    out += [f"**{md(conclusion.first)}.** {md(conclusion.rest)}".rstrip(), ""]
     # An empty line of the quotation keeps two warnings from running into one.
     out += [f"> {md(warning)}\n>" for warning in report.warnings]
     out.append("")
-    first = [success(report), *([ladder(report)] if report.has_targets else []), outcomes(report)]
-    first += [listing for listing in (failures(report),) if listing.rows]
-    for section in (*(listing.drawn("md") for listing in first), *sections_of(report, "md")):
-        out += section_lines(section)
+    out += section_lines(success(report).drawn("md"))
+    if (differences := contrast(conclusion, report.level)).rows:
+        out += section_lines(replace(differences, title="The same cases").drawn("md"))
+    if (wrong := failures(report)).rows:
+        out += section_lines(wrong.drawn("md"))
+    for listing in listings_of(report):
+        answer = f"{listing.answer[:1].upper()}{listing.answer[1:]}. " if listing.answer else ""
+        out += section_lines(replace(listing, lead=answer + listing.lead).drawn("md"))
     out += ["## Method", "", *(f"- {md(note)}" for note in report.notes), ""]
     return "\n".join(out)
 
@@ -254,16 +258,19 @@ def render_markdown(report: Report, gate: GateResult | None = None) -> str:
 def comparison_markdown(c: ArmComparison) -> str:
     """Return a comparison with its flipped cases, for a pull request's comment."""
     flips = flipped_cases(c).drawn("md")
+    conclusion = conclusion_of_comparison(c, strata_of(c))
     out = [
         f"# {md(c.b)} against {md(c.a)}",
         "",
-        f"By {md(c.on)}, policy {md(c.policy)}, paired on cases.",
+        f"**{md(conclusion.first)}.** {md(conclusion.rest)}".rstrip(),
+        "",
+        f"By {md(word_of(c.on))}, policy {md(c.policy)}, paired on cases.",
         "",
         *_table(comparison(c).drawn("md")),
         "",
     ]
     out += section_lines(flips) if flips.rows else [f"## {flips.title}", ""]
-    notes = [*c.notes, comparison_legend()]
+    notes = [*c.notes, *filter(None, [conclusion.note]), comparison_legend()]
     return "\n".join([*out, *(f"- {md(note)}" for note in notes), ""])
 
 

@@ -1,0 +1,106 @@
+"""What the answers of a log are: how many can be executed, and what stops the others. One count for
+pages, terminals and files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ...core.values.printable import counted
+from ...views.words import Group, groups_of, word_of
+from .causes import causes
+
+_UNANSWERED = ("provider_error", "context_overflow")
+_GOOD = ("clean", "repaired (lossless)", "repaired (lossy)", "unchecked")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Every answer counted once: `broken` by cause, the executable by verdict, `silent` without a
+    call. `unanswered` requests are none of the answers.
+
+    Attributes:
+        answers: how many there are.
+        stopped: the cause of each that cannot be executed.
+        good: verdict -> how many can, the ones as written first.
+    """
+
+    answers: int
+    unanswered: int
+    stopped: Sequence[str]
+    good: dict[str, int]
+
+    @property
+    def broken(self) -> int:
+        return len(self.stopped)
+
+    @property
+    def silent(self) -> int:
+        return self.answers - self.broken - sum(self.good.values())
+
+    @property
+    def groups(self) -> list[Group]:
+        """What stops the broken ones, by the words for people, in the order of the pipeline."""
+        return groups_of(self.stopped)
+
+    @property
+    def first(self) -> str:
+        """The one sentence, without its stop."""
+        if self.answers and not self.broken and not self.silent:
+            return f"All {counted(self.answers, 'answer')} can be executed"
+        return f"{self.broken:,} of {counted(self.answers, 'answer')} cannot be executed"
+
+    @property
+    def rest(self) -> str:
+        """The parts of the others, as sentences."""
+        parts = [f"{n:,} {word_of(verdict)}" for verdict, n in self.good.items()]
+        n, said = sum(self.good.values()), []
+        if len(parts) == 1 and n < self.answers:
+            said.append(f"{n:,} can, {word_of(next(iter(self.good)))}")
+        elif parts:
+            said.append(f"{n:,} can: {', '.join(parts)}" if n < self.answers else ", ".join(parts))
+        if self.silent:
+            said.append(f"{self.silent:,} {'holds' if self.silent == 1 else 'hold'} no call")
+        if self.unanswered:
+            said.append(f"{counted(self.unanswered, 'request')} got no answer")
+        return " ".join(f"{sentence}." for sentence in said)
+
+    @property
+    def text(self) -> str:
+        return f"{self.first}. {self.rest}".rstrip()
+
+
+def account_of(rows: pd.DataFrame) -> Account:
+    """Return the account of the rows of a trials frame of one policy."""
+    outcomes = rows["outcome"].astype("string").fillna("")
+    answered = outcomes.ne("") & ~outcomes.isin(_UNANSWERED)
+    part = rows[answered]
+    stopped = causes(part, graded=False)
+    verdicts = Counter[str]()
+    if "verdict" in part:
+        words = part["verdict"].astype("string").fillna("")
+        verdicts.update(w for w, cause in zip(words, stopped, strict=True) if not cause)
+    return Account(
+        len(part),
+        len(rows) - len(part),
+        [cause for cause in stopped if cause],
+        {verdict: verdicts[verdict] for verdict in _GOOD if verdicts[verdict]},
+    )
+
+
+def failing_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a trials frame that fail, with a column `cause`.
+
+    With a target those that were judged and are wrong, without one the answers that cannot be
+    executed. A request without an answer is not among them.
+    """
+    reasons = pd.Series(causes(rows), rows.index, dtype=object)
+    outcomes = rows["outcome"].astype("string").fillna("")
+    judged = rows["score_success"].notna() if "score_success" in rows else rows["target"].notna()
+    answered = outcomes.ne("") & ~outcomes.isin(_UNANSWERED)
+    fails = reasons.ne("") & (judged | (rows["target"].isna() & answered))
+    return rows[fails].assign(cause=reasons[fails])
