@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +13,10 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from tests.quotations import CALLS, TOOLS, asked, formats, written
 from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.entry.parse import Reader
 from toolparse_lab.formats.auto import AUTO
 from toolparse_lab.parser.engine import StreamParser
-from toolparse_lab.parser.state import setting_of
+from toolparse_lab.parser.state import Setting, setting_of
 from toolparse_lab.parser.whole import read_whole
 
 FORMATS = dict(formats())
@@ -63,3 +68,93 @@ def test_the_short_way_says_what_the_engine_says(data: st.DataObject) -> None:
             engine = parser.close()
             assert whole == engine
             assert whole.to_dict() == engine.to_dict()
+            assert [s.span for c in whole.calls for s in c.steps] == [
+                s.span for c in engine.calls for s in c.steps
+            ]
+
+
+# One of each way to write a call: JSON alone, behind a header, in a list, in a string, in a fence;
+# parameters in tags, pairs, elements with and without types; Python, YAML.
+WRITTEN = (
+    "hermes", "kimi_k2", "deepseek_v31", "mistral_v13_args", "mistral_v3", "openai_json",
+    "llama3_json", "markdown_json", "glm4_9b", "harmony_channel", "qwen3_coder_xml",
+    "glm47_compact", "morph_xml", "minimax_m3", "deepseek_v32_dsml", "bfcl_verbose_xml", "gemma4",
+    "pythonic", "gorilla_openfunctions", "yaml_xml",
+)  # fmt: skip
+VALUES = st.one_of(
+    st.sampled_from(
+        ("Oslo", "a b", "", " a", "a\nb", "x<y", "</b>", "<tool_call>", "</arg_value>", "it's", '"q"',
+         "a & b", "&lt;", "[1]", "{a}", "a, b=c", "a: b", "# c", "\\", "\\n", "\u65e5", "\U0001f642",
+         "true", "null", "42", "-1.50", "no", "~", "```", "<name>", "send_money", "a\tb")
+    ),
+    st.integers(-(10**20), 10**20), st.floats(allow_nan=False, allow_infinity=False), st.booleans(),
+    st.none(), st.lists(st.sampled_from(("a", 1, None, "]")), max_size=3),
+    st.dictionaries(st.sampled_from(("x", "y/z", "name")), st.just("v"), max_size=2),
+)  # fmt: skip
+OBJECTS = st.dictionaries(st.sampled_from(("to", "amount", "note", "a-b", "")), VALUES, max_size=4)
+AROUND = (
+    "{}",
+    "{}",
+    "{}\n",
+    "I will do that.\n{}",
+    "Action\n{}",
+    " {}",
+    "{}\n\n",
+    "{} x",
+    "{}<|im_end|>",
+)
+
+
+def settings_of(name: str) -> list[Setting]:
+    """Settings that have learned how a format writes calls: by its name and by `auto`."""
+    settings = [setting_of(p, SPECS, tp.ParseOptions()) for p in (FORMATS[name], AUTO)]
+    call = written(FORMATS[name], *CALLS[0])
+    assert call is not None
+    for setting in settings:
+        for _ in range(3):
+            Reader(setting.protocol, SPECS).parse(call)
+    return settings
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@given(arguments=OBJECTS, around=st.sampled_from(AROUND), spaced=st.booleans())
+@pytest.mark.exhaustive(4)
+def test_a_call_is_read_by_the_form_in_which_it_is_written(
+    name: str, arguments: dict[str, Any], around: str, spaced: bool
+) -> None:
+    call = written(FORMATS[name], "send_money", json.dumps(arguments))
+    if call is None:
+        return
+    if spaced:
+        call = call.replace('":', '": ').replace('","', '", "').replace("'", '"')
+    text = around.replace("{}", call)
+    for setting in settings_of(name):
+        whole = read_whole(setting, text, None)
+        parser = StreamParser(setting, silent=True)
+        parser.feed(text)
+        engine = parser.close()
+        assert whole in (None, engine), text
+        if whole is not None:
+            assert whole.to_dict() == engine.to_dict(), text
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_small_call_takes_few_python_calls(name: str) -> None:
+    call = written(FORMATS[name], *CALLS[0])
+    if call is None:
+        return
+    reader = Reader(FORMATS[name], SPECS)
+    for _ in range(3):
+        reader.parse(call)
+    count = 0
+
+    def see(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(see)
+    try:
+        reader.parse(call)
+    finally:
+        sys.setprofile(None)
+    assert count <= 70

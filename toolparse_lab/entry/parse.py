@@ -28,7 +28,7 @@ from ..formats.registry import protocol_of
 from ..parser.engine import StreamParser, auto_protocol
 from ..parser.recognition.lost_calls import lost_by_response
 from ..parser.state import Setting, setting_of
-from ..parser.whole import read_whole
+from ..parser.whole import note, read_whole
 
 if TYPE_CHECKING:
     from .capture import Captured
@@ -222,7 +222,10 @@ class Reader:
                 return whole
         parser = self._parser(silent=True, request=request)
         parser.feed(raw)
-        return parser.close()
+        result = parser.close()
+        if self._setting is not None:
+            note(self._setting, result)
+        return result
 
     def stream(self, request: Any = None) -> StreamParser | ForeignParser:
         """Return a push parser for one text."""

@@ -32,7 +32,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..core.errors import UnreadableInput
 from ..core.toolspec import ToolSpec
@@ -102,6 +102,9 @@ class Setting:
             or envelope.resumes is not Envelope.resumes
         )
         self.repeats = protocol.envelope.repeats
+        # What is known of plain calls, and for each look the literals that no value may hold.
+        self.looks: Any = None
+        self.marks: dict[Any, tuple[str, ...] | None] = {}
         self.reads_plain = protocol.id == "auto" or codec.plain_call is not Codec.plain_call
         thoughts = self.reads_reasoning
         lone = LONE_ENDS if thoughts else ()

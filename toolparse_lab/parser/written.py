@@ -1,0 +1,936 @@
+"""Plain calls: the text that a format itself writes for a call, as a pattern that reads it.
+
+A format writes a call of a made-up tool. Its name and its arguments are holes in that text, and the
+rest is literal, apart from white space that may be there. What the long way says of the made-up
+text (segments, spans, ids, origins) is counted from the holes. A text that matches then says the
+same with other names and values.
+"""
+
+# How it works
+# ------------
+# `learn` asks the codec for texts and finds the holes: a JSON object, the text of one in a JSON
+# string, or parameters, each written as its kind of value is. At each place between two signs it
+# tries whether the long way takes white space as well. The boundaries of what the long way found
+# become groups of the pattern.
+#
+# Nothing is believed: each look reads several texts, other names and values among them, and what it
+# reads otherwise than the long way it does not read at all.
+#
+# A value that could be more than a value (it holds an opener or a closer, it does not plainly fit
+# its schema) is left to the long way, and so is a tool whose name is a word of the format.
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any, NamedTuple, TypeAlias
+
+from ..arguments.rjson.positions import find_places
+from ..arguments.rjson.strict import read_next, too_deep
+from ..arguments.schema.plain import fits, may_be_wrapped, parameter_names, read_texts
+from ..arguments.schema.scalars import UNRECORDED, Record
+from ..core.errors import ToolparseError
+from ..core.toolspec import ToolSpec
+from ..core.types import (
+    Origin,
+    OriginTable,
+    ParseOptions,
+    ParseResult,
+    Problem,
+    Segment,
+    Span,
+    Step,
+    ToolCall,
+)
+from ..core.types.call import LateAccount, make_call, make_late_call
+from ..core.types.spans import StepSpans, make_problem, make_segment
+from ..core.values import Value, write_canonical
+from ..formats.base import Decoded, Protocol
+from ..formats.json.header import NO_TOOL_WORDS
+from ..formats.json.source import unescape_offsets
+from .provenance import find_spans, trace_table
+from .resolve import Body
+from .state import Setting
+
+_NAME, _OTHER_NAME = "zq_look_up", "zq-other.tool"
+_KEYS = ("zq_first", "zq_second", "zq_third")
+_NAMES = (r"[A-Za-z_][\w.-]{0,127}", r"[A-Za-z_]\w{0,127}")
+_SPACES = ("", " ", "\n", "\n  ")
+_SPACE_RUN = r"[ \t\r\n]{0,40}+"
+# Where white space may be tried: around JSON's punctuation, at both ends of JSON, between tags.
+_PLACES = re.compile(
+    r"""(?<=[{\[,:])(?=["{\[])|(?<=["}\]])(?=[,:}\]])|(?<=[^\s{\[,:"])(?=[{\[])"""
+    r"""|(?<=[}\]])(?=[^\s}\],:"])|(?<=>)(?=<)|(?<=[}\]])\Z|\s+"""
+)
+_KEY = r"[A-Za-z_]\w{0,63}"
+# Values that mean the same in each notation; of text without quotes only what nothing else is.
+_NUMBERS = {
+    "integer": r"-?(?:0|[1-9]\d{0,14})(?![\w.])",
+    "number": r"-?(?:0|[1-9]\d{0,9})\.\d{0,8}[1-9](?![\w.])",
+}
+_BARE_TEXT = (
+    r"(?!(?i:true|false|null|none|nan|inf|infinity|yes|no|on|off|y|n)\b)[A-Za-z]\w*+(?: \w+)*"
+)
+_LEVELS_AROUND = 8  # at most, of what is written around the arguments
+_WORDS_BEFORE = "Let me look that up.\n"
+LongWay: TypeAlias = Callable[[Setting, str, bool], ParseResult]
+"""Reads a text; the flag: as a part of another one, which is quicker where no call is in it."""
+
+
+# The holes
+
+
+class _Json(NamedTuple):
+    # A JSON object, or a JSON string that holds the text of one. The hole of a string ends behind
+    # its closing quote.
+    nested: bool
+
+    def read(self, raw: str, start: int) -> tuple[Value, int] | None:
+        if not self.nested:
+            return read_next(raw, start)
+        try:
+            text, end = scanstring(raw, start, True)
+        except ValueError:
+            return None
+        item = read_next(text, 0)
+        return None if item is None or item[1] != len(text) else (item[0], end)
+
+
+class _Unit(NamedTuple):
+    # How a parameter of one kind of value is written, with NUL for its name; text: of its value.
+    opener: str
+    text: str
+    closer: str
+
+    def pattern(self) -> str:
+        begin, end = self.opener.split("\0", 1)
+        closer = re.escape(self.closer).replace(re.escape("\1"), r"(?P=key)")
+        begin, end = re.escape(begin), re.escape(end).replace(re.escape("\0"), "(?P=key)")
+        return f"{begin}(?P<key>{_KEY}){end}(?P<text>{self.text}){closer}"
+
+
+class _Parameters(NamedTuple):
+    # Parameters, one after the other. kinds: by group of `units`; None for texts that the schema
+    # gives a type. row: all of them.
+    row: re.Pattern[str]
+    unit: re.Pattern[str]
+    constants: Mapping[int, Value]
+    untyped: bool
+    root: tuple[int, int] | None = None
+
+
+class _Call(NamedTuple):
+    # What the long way says of the call whatever its name and its values are. problems: with the
+    # groups of their spans.
+    protocol: str
+    has_place: bool  # of its name
+    confidence: float
+    steps: tuple[Step, ...]
+    problems: tuple[tuple[Problem, int, int], ...]
+
+
+class _Part(NamedTuple):
+    # A segment of the written text. start, end, body: groups of the pattern.
+    kind: Any
+    start: int
+    end: int
+    body: tuple[int, int] | None
+    closed: bool
+    escaped: bool
+    is_call: bool
+
+
+@dataclass(slots=True, eq=False)
+class Look:
+    """One form in which a format writes a call. See the head of this module."""
+
+    owner: Protocol
+    hole: _Json | _Parameters
+    start: str  # the character that a text of it begins with
+    before: re.Pattern[str]
+    after: re.Pattern[str]
+    name_group: int
+    id_group: int
+    again_group: int
+    call: _Call
+    parts: tuple[_Part, ...]
+    row: str  # the hole as it was written
+    words: frozenset[str]  # of its literals: no tool may be called so
+    bars: tuple[str, ...] = ()  # other literals that no value may hold
+    takes_empty: bool = True
+    takes_misfits: bool = False
+    takes_words: bool = False
+    takes_line: bool = False
+    fixed_marks: tuple[str, ...] | None = None
+
+    def marks(self, setting: Setting) -> tuple[str, ...] | None:
+        """Return the literals that no value may hold, None if a tool is called like a word here."""
+        if not self.words.isdisjoint(setting.tools):
+            return None
+        if self.fixed_marks is not None:
+            return self.fixed_marks
+        envelope = self.owner.envelope
+        literals = (
+            *envelope.heads(setting.tools), *envelope.closers,
+            *envelope.closers_in_text(setting.tools),
+        )  # fmt: skip
+        values = (t for t in literals if len(t.strip('{}[]",: \n')) > 1 and t not in self.row)
+        marks = (*self.bars, *dict.fromkeys(values))
+        if envelope.heads_are_fixed:
+            self.fixed_marks = marks
+        return marks
+
+    def read(
+        self, setting: Setting, marks: tuple[str, ...], raw: str, at: int
+    ) -> tuple[list[Segment], ToolCall] | None:
+        """Return the segments and the call of a text whose first opener is at `at`."""
+        head = self.before.match(raw, at)
+        if head is None:
+            return None
+        name = head[self.name_group]
+        tool = setting.tools.get(name)
+        if tool is None and (setting.tools or name in self.words):
+            return None
+        start, hole = head.end(), self.hole
+        if type(hole) is _Json:
+            item = hole.read(raw, start)
+            if item is None or type(item[0]) is not dict or "properties" in item[0]:
+                return None
+            end = item[1]
+            value: Any = item[0]
+        else:
+            end = hole.row.match(raw, start).end()  # type: ignore[union-attr]
+        tail = self.after.match(raw, end)
+        if tail is None or (at and not self.takes_words):
+            return None
+        for mark in marks:
+            if raw.find(mark, start, end) >= 0:
+                return None
+        regs = (*head.regs, *tail.regs)
+        if self.again_group:
+            again = regs[self.again_group]
+            if raw[again[0] : again[1]] != name:
+                return None
+        segments = [make_segment("text", Span(0, at))] if at else []
+        index, stop = 0, at
+        for kind, first, last, inner, closed, escaped, is_call in self.parts:
+            begin, stop = regs[first][0], regs[last][0]
+            if begin == stop:
+                continue
+            body = None if inner is None else Span(regs[inner[0]][0], regs[inner[1]][0])
+            if is_call:
+                index = len(segments)
+            segments.append(make_segment(kind, Span(begin, stop), body, closed, escaped))
+        if stop < len(raw):
+            if not self.takes_line:
+                return None
+            segments.append(make_segment("text", Span(stop, len(raw))))
+        name_span = Span(*regs[self.name_group]) if self.call.has_place else None
+        wire_id = head[self.id_group] if self.id_group else None
+        problems = tuple(
+            [
+                make_problem(
+                    p.stage, p.code, p.severity, p.message, p.path, Span(regs[a][0], regs[b][0])
+                )
+                for p, a, b in self.call.problems
+            ]
+        )
+        facts = (index, name, name_span, wire_id, problems, segments[index])
+        if type(hole) is _Json:
+            call = self._json_call(setting, raw, start, end, value, tool, facts)
+        else:
+            call = self._parameter_call(setting, raw, start, end, tool, facts, regs)
+        return None if call is None else (segments, call)
+
+    def _json_call(
+        self, setting: Setting, raw: str, start: int, end: int, value: Any, tool: ToolSpec | None,
+        facts: tuple[Any, ...],
+    ) -> ToolCall | None:  # fmt: skip
+        options = setting.options
+        if not value and not self.takes_empty:
+            return None
+        limit = options.max_depth - _LEVELS_AROUND
+        if end - start > limit and too_deep(raw, [value], limit):
+            return None
+        index, name, name_span, wire_id, problems, segment = facts
+        protocol, _, confidence, steps, _ = self.call
+        places = _nested_places if self.hole.nested else _places  # type: ignore[union-attr]
+        if _plainly_fits(value, tool, options):
+            text = write_canonical(value)
+            return make_call(
+                0, index, name, name_span, wire_id, protocol, "ok", confidence, text, text, (),
+                steps, problems, segment, OriginTable(partial(places, raw, start, end)),
+            )  # fmt: skip
+        if not self.takes_misfits:
+            return None
+        begin = (segment.body or segment.span).start
+        decoded = Decoded(
+            name, value, name_span and name_span.shift(-begin), wire_id,
+            places=partial(_body_places, places, raw, start, end, begin),
+            unescape=unescape_offsets,
+        )  # fmt: skip
+        body = Body(raw[begin:end], begin, segment.span.start, True, "closer", protocol)
+        (call,) = setting.resolver.calls((decoded,), body, segment, index, 0)
+        return None if call.problems else call
+
+    def _parameter_call(
+        self, setting: Setting, raw: str, start: int, end: int, tool: ToolSpec | None,
+        facts: tuple[Any, ...], regs: tuple[tuple[int, int], ...],
+    ) -> ToolCall | None:  # fmt: skip
+        hole: Any = self.hole
+        index, name, name_span, wire_id, problems, segment = facts
+        protocol, _, confidence, steps, _ = self.call
+        root = hole.root and (regs[hole.root[0]][0], regs[hole.root[1]][0])
+        if hole.untyped:
+            texts = []
+            for unit in hole.unit.finditer(raw, start, end):
+                last = unit.lastindex
+                texts.append((unit[last - 1], unit[last]))
+            if (
+                tool is None
+                or setting.options.coerce != "safe"
+                or (not texts and not self.takes_empty)
+            ):
+                return None
+            arguments_json = read_texts(texts, tool.schema_json, UNRECORDED)
+            if arguments_json is None:
+                return None
+            account = LateAccount(_text_account, hole, raw, start, end, root, texts, tool)
+            if wire_id is None and not problems:
+                return make_late_call(
+                    0, index, name, name_span, protocol, arguments_json, segment, account
+                )
+            return None
+        value: dict[str, Value] = {}
+        count = 0
+        for unit in hole.unit.finditer(raw, start, end):
+            last = unit.lastindex
+            count += 1
+            kind = hole.constants.get(last, _TEXT)
+            text = unit[last]
+            if kind is _TEXT:
+                value[unit[last - 1]] = text
+            else:
+                value[unit[last - 1]] = _number(text) if kind is _NUMBER else kind
+        if len(value) != count or "properties" in value or (not value and not self.takes_empty):
+            return None
+        if not _plainly_fits(value, tool, setting.options):
+            return None
+        text = write_canonical(value)
+        return make_call(
+            0, index, name, name_span, wire_id, protocol, "ok", confidence, text, text, (), steps,
+            problems, segment,
+            OriginTable(partial(_unit_places, hole, raw, start, end, root)),
+        )  # fmt: skip
+
+
+_TEXT, _NUMBER = object(), object()
+
+
+def _number(text: str) -> Value:
+    return float(text) if "." in text else int(text)
+
+
+def _plainly_fits(value: dict[str, Value], tool: ToolSpec | None, options: ParseOptions) -> bool:
+    # As `Resolver` asks, where it then changes nothing.
+    if tool is None:
+        return True
+    schema_json = tool.schema_json
+    known = parameter_names(schema_json)
+    is_known = known is None or known[1] or value.keys() <= known[0]
+    return (
+        (is_known or not options.validate)
+        and not may_be_wrapped(value)
+        and fits(value, schema_json, options.coerce)
+    )
+
+
+# Origins
+
+
+def _places(raw: str, start: int, end: int) -> dict[str, Origin]:
+    places = sorted(find_places(raw[start:end]).values.items(), key=_start)
+    return {path: Origin(Span(start + a, start + b)) for path, (a, b) in places}
+
+
+def _nested_places(raw: str, start: int, end: int) -> dict[str, Origin]:
+    offsets = unescape_offsets(raw[start : end - 1])
+    places = sorted(find_places(scanstring(raw, start, True)[0]).values.items(), key=_start)
+    return {path: Origin(Span(start + offsets[a], start + offsets[b])) for path, (a, b) in places}
+
+
+def _start(item: tuple[str, tuple[int, int]]) -> int:
+    return item[1][0]  # of a value, after that of what it is in
+
+
+def _body_places(
+    places: Callable[[str, int, int], dict[str, Origin]], raw: str, start: int, end: int, begin: int
+) -> dict[str, tuple[int, int]]:
+    # as the resolver counts them, from the beginning of the body
+    found = places(raw, start, end)
+    return {path: (o.span.start - begin, o.span.end - begin) for path, o in found.items()}
+
+
+def _unit_places(
+    hole: _Parameters, raw: str, start: int, end: int, root: tuple[int, int] | None
+) -> dict[str, Origin]:
+    table: dict[str, Origin] = {}
+    if root is not None:
+        table[""] = Origin(Span(*root))
+    for unit in hole.unit.finditer(raw, start, end):
+        last = unit.lastindex or 0
+        table[f"/{unit[last - 1]}"] = Origin(Span(*unit.span(last)))
+    return table
+
+
+def _text_account(
+    hole: _Parameters, raw: str, start: int, end: int, root: tuple[int, int] | None,
+    texts: list[tuple[str, str]], tool: ToolSpec,
+) -> tuple[str, Any, OriginTable]:  # fmt: skip
+    record = Record("safe")
+    read_texts(texts, tool.schema_json, record)
+    steps = tuple(record.steps)
+    origins = _unit_places(hole, raw, start, end, root)
+    places = {path: (o.span.start, o.span.end) for path, o in origins.items()}
+    decoded = Decoded(tool.name, dict(texts), untyped=True, places=lambda: places)
+    if steps:
+        StepSpans(steps, partial(find_spans, decoded, steps, 0, raw))
+    table = OriginTable(partial(trace_table, decoded, steps, 0, raw))
+    return write_canonical(dict(texts)), steps, table
+
+
+# Learning
+
+
+@dataclass(slots=True)
+class _Token:
+    # A part of the written text. kind: literal, space, name, id or hole. choices: white space.
+    kind: str
+    text: str
+    choices: list[str] = field(default_factory=list)
+
+    def fixed(self, *, only_written: bool) -> _Token:
+        """Return the same part; white space as it is written, or only where some is written."""
+        if self.kind != "space" or (only_written and not self.text):
+            return self
+        return replace(self, choices=[self.text])
+
+    def pattern(self, names: str) -> str:
+        if self.kind == "name":
+            return f"(?P<name>{names})"
+        if self.kind == "again":
+            return "(?P<again>\\w[\\w.-]*)"
+        if self.kind == "id":
+            return f"(?P<id>{_id_pattern(self.text, names)})"
+        if self.kind == "space":
+            if set(self.choices) >= set(_SPACES):
+                return _SPACE_RUN
+            return f"(?:{'|'.join(re.escape(c) for c in sorted(self.choices, key=len)[::-1])})"
+        return re.escape(self.text)
+
+
+def _id_pattern(text: str, names: str) -> str:
+    if _NAME not in text:
+        return r"[A-Za-z0-9_-]{1,64}"
+    before, after = text.split(_NAME, 1)
+    return (
+        rf"{re.escape(before)}(?P<name>{names}){re.sub(r'[0-9]+', '[0-9]{1,4}', re.escape(after))}"
+    )
+
+
+_TOOL = {
+    "type": "object",
+    "properties": {_KEYS[0]: {"type": "string"}, _KEYS[1]: {"type": "integer"}, _KEYS[2]: {}},
+}
+_ARGUMENTS: dict[str, Value] = {_KEYS[0]: "Zqa one", _KEYS[1]: 70707}
+_TRIALS: tuple[dict[str, Value], ...] = (
+    {_KEYS[0]: "x, [y] {z} : (q) = 'r'"},
+    {_KEYS[0]: "a.b - c; d/e", _KEYS[1]: -3},
+    {_KEYS[1]: 0, _KEYS[0]: "\u00e9 \u65e5"},
+    {_KEYS[0]: "two\nlines"},
+    {_KEYS[0]: "", _KEYS[1]: 12},
+    {_KEYS[0]: "true"},
+    {_KEYS[0]: "42"},
+    {_KEYS[2]: True, _KEYS[0]: "q"},
+    {_KEYS[2]: 1.5},
+    {_KEYS[2]: None},
+    {_KEYS[2]: {"a": [1, {"b": None}], "c": -2.25e3}},
+    {_KEYS[2]: [[], {}, True]},
+)
+_MISFIT: dict[str, Value] = {_KEYS[1]: "70"}
+
+
+class _Unlearned(Exception):
+    """A format does not write a call in a form that can be looked at."""
+
+
+def learn(
+    owner: Protocol, protocol: Protocol, options: ParseOptions, has_tools: bool, long_way: LongWay
+) -> Iterator[Look]:
+    """Yield looks of calls as `owner` writes them, in texts that `protocol` reads."""
+    settings = [
+        Setting(
+            protocol,
+            tuple(ToolSpec.of({"name": n, "parameters": schema}) for n in (_NAME, _OTHER_NAME))
+            if has_tools
+            else (),
+            options,
+        )
+        for schema in (_TOOL, {})
+    ]
+    learner = _Learner(owner, settings[0], settings[1], long_way)
+    try:
+        for text in dict.fromkeys(learner.texts()):
+            with suppress(_Unlearned, ToolparseError, ValueError):
+                yield learner.look(text)
+    except (_Unlearned, ToolparseError, ValueError):
+        return
+
+
+class _Learner:
+    def __init__(
+        self, owner: Protocol, setting: Setting, untyped: Setting, long_way: LongWay
+    ) -> None:
+        self._owner = owner
+        self._setting = setting
+        self._untyped = untyped  # the same, and no value breaks a schema
+        self._long_way = long_way
+        self._holes: tuple[_Parameters, ...] | None = None
+        self._row = ""
+
+    def write(self, arguments: dict[str, Value], name: str = _NAME) -> str:
+        text = self._owner.codec.write(name, write_canonical(arguments), None)
+        return self._owner.codec.join([text])
+
+    def read(self, text: str) -> ParseResult | None:
+        """Return what the long way says of a text that is one good call to it."""
+        result = self._long_way(self._setting, text, True)
+        if len(result.calls) != 1 or result.problems:
+            return None
+        call = result.calls[0]
+        good = call.ok and call.valid and not call.edits
+        good = good and (
+            call.protocol == self._owner.id or self._setting.protocol is not self._owner
+        )
+        return result if good and call.arguments == _ARGUMENTS else None
+
+    def texts(self) -> Iterator[str]:
+        # The call as it is written, and without what may stand around it.
+        text = self.write(_ARGUMENTS)
+        found = self.read(text)
+        if found is None:
+            raise _Unlearned
+        yield text
+        segment = found.calls[0].segment.span
+        heads = self._owner.envelope.heads(self._setting.tools)
+        begins = {at for head in heads if len(head) > 1 if (at := text.find(head, 1)) > 0}
+        for begin in sorted({segment.start, *begins}):
+            end = segment.end if begin == segment.start else len(text)
+            part = text[begin:end]
+            if begin <= text.index(_NAME) and part != text and self.read(part) is not None:
+                yield part
+
+    # holes
+
+    def hole(self, text: str) -> list[tuple[_Json | _Parameters, int, int]]:
+        inner = write_canonical(_ARGUMENTS)
+        if text.count(inner) == 1:
+            at = text.index(inner)
+            return [(_Json(False), at, at + len(inner))]
+        inner = json.dumps(inner)[1:]
+        if text.count(inner) == 1:
+            at = text.index(inner)
+            return [(_Json(True), at, at + len(inner))]
+        if self._holes is None:
+            self._holes = tuple(self._parameters())
+        if text.count(self._row) != 1:
+            raise _Unlearned
+        at = text.index(self._row)
+        return [(hole, at, at + len(self._row)) for hole in self._holes]
+
+    def _parameters(self) -> Iterator[_Parameters]:
+        first = self.read(self.write(_ARGUMENTS))
+        if first is None:
+            raise _Unlearned
+        untyped = json.loads(first.calls[0].source_json) != _ARGUMENTS
+        head, string, sep, tail = self._unit("Zqa one", "Zqb two")
+        edge = "".join({string.closer[:1], string.opener[-1:]} - {"\n", " ", "\0", ">"})
+        if untyped and not string.closer.strip():
+            raise _Unlearned
+        marks = re.escape(edge + "\\" * (not untyped))
+        if not string.closer.strip():
+            text = _BARE_TEXT
+        elif string.closer.lstrip()[0] in "<]":
+            text = rf"(?:[^<{marks}&\s](?:[^<{marks}&]*[^<{marks}&\s])?)?"
+        else:
+            text = rf"[^{marks}&\x00-\x1f]*"
+        units: list[tuple[_Unit, Any]] = [(string._replace(text=text), _TEXT)]
+        self._row = self._written(string, "Zqa one", _KEYS[0]) + sep
+        if untyped:
+            self._row += self._written(string, "70707", _KEYS[1])
+        kinds: tuple[tuple[Any, Value, Value], ...] = (
+            ("integer", 70707, 80808), ("number", 1.5, 2.5), (True, True, True),
+            (False, False, False), (None, None, None),
+        )  # fmt: skip
+        for kind, first, second in () if untyped else kinds:
+            try:
+                unit = self._unit(first, second)
+            except (_Unlearned, ToolparseError, ValueError):
+                continue
+            if (unit[0], unit[2], unit[3]) != (head, sep, tail):
+                continue
+            if kind == "integer":
+                self._row += self._written(unit[1], "70707", _KEYS[1])
+            is_number = isinstance(kind, str)
+            pattern = _NUMBERS[kind] if is_number else re.escape(unit[1].text)
+            units.append((unit[1]._replace(text=pattern), _NUMBER if is_number else kind))
+        others = []
+        if string.closer == "'" and not untyped:
+            double = _Unit(
+                string.opener.replace("'", '"'),
+                r'[^"\\\x00-\x1f]*',
+                string.closer.replace("'", '"'),
+            )
+            others = [(double, _TEXT)]
+        for extra in ([others] if others else []) + [[]]:
+            for loose in (True, False) if sep != sep.rstrip() and sep.strip() else (False,):
+                yield _parameters_of([*units, *extra], sep, loose, untyped)
+
+    def _written(self, unit: _Unit, text: str, key: str) -> str:
+        return unit.opener.replace("\0", key) + text + unit.closer.replace("\1", key)
+
+    def _unit(self, first: Value, second: Value) -> tuple[str, _Unit, str, str]:
+        # (text before, the parameter, text between two, text after)
+        k, m = _KEYS[0], _KEYS[1]
+        one, two = self.write({k: first}), self.write({k: first, m: second})
+        a, b = self._located(one, k)
+        c, d = self._located(two, k)
+        e, _ = self._located(two, m)
+        if one[:a] != two[:c]:
+            raise _Unlearned
+        before, after = one[:a].replace(k, "\0"), one[b:].replace(k, "\1")
+        between = two[d:e].replace(k, "\1").replace(m, "\0")
+        opener = _common_end(before, between).lstrip("> \t\r\n")
+        if opener.count("\0") != 1 or "\1" in opener:
+            raise _Unlearned
+        rest = between[: len(between) - len(opener)]
+        closer = _common_begin(rest, after).rstrip()
+        head, sep, tail = (
+            before[: len(before) - len(opener)],
+            rest[len(closer) :],
+            after[len(closer) :],
+        )
+        if any(mark in part for mark in "\0\1" for part in (head, sep, tail)):
+            raise _Unlearned
+        return head, _Unit(opener, one[a:b], closer), sep, tail
+
+    def _located(self, text: str, key: str) -> tuple[int, int]:
+        (call,) = self._long_way(self._untyped, text, True).calls
+        span = call.origin(f"/{key}").span
+        return span.start, span.end
+
+    # patterns
+
+    def look(self, text: str) -> Look:
+        for hole, begin, end in self.hole(text):
+            tokens = self._tokens(text, begin, end)
+            # With less and less freedom: white space anywhere, where none is written, nowhere.
+            for fixed in (None, True, False):
+                free = [t if fixed is None else t.fixed(only_written=fixed) for t in tokens]
+                for names in _NAMES:
+                    try:
+                        return self._proved(self._made(free, hole, names), free)
+                    except _Unlearned:
+                        continue
+        raise _Unlearned
+
+    def _tokens(self, text: str, begin: int, end: int) -> list[_Token]:
+        found = self.read(text)
+        if found is None:
+            raise _Unlearned
+        wire_id = found.calls[0].wire_id
+        names = re.escape(_NAME)
+        if wire_id and text.count(wire_id) == 1 and text.index(wire_id) < begin:
+            names = f"{re.escape(wire_id)}|{names}"
+        elif wire_id:
+            raise _Unlearned
+        fixed = [(begin, end, "hole")]
+        for match in re.finditer(names, text):
+            if not begin <= match.start() < end:
+                kind = "name" if match[0] == _NAME else "id"
+                fixed.append((*match.span(), kind if match.start() < begin else "again"))
+        fixed.sort()
+        places = [
+            m.span()
+            for m in _PLACES.finditer(text)
+            if not any(a < at < b for a, b, _ in fixed for at in range(m.start(), m.end() + 1))
+            and not any(a <= m.start() < m.end() <= b for a, b, _ in fixed)
+        ]
+        cuts = sorted([*fixed, *((a, b, "space") for a, b in places)])
+        tokens: list[_Token] = []
+        at = 0
+        for a, b, kind in cuts:
+            if a < at:
+                raise _Unlearned
+            if a > at:
+                tokens.append(_Token("literal", text[at:a]))
+            tokens.append(_Token(kind, text[a:b], [text[a:b]]))
+            at = b
+        if at < len(text):
+            tokens.append(_Token("literal", text[at:]))
+        for i, token in enumerate(tokens):
+            if token.kind == "space" and i:
+                for space in _SPACES:
+                    trial = [space if other is token else other.text for other in tokens]
+                    if space != token.text and self.read("".join(trial)) is not None:
+                        token.choices.append(space)
+        return [token for token in tokens if token.kind != "space" or token.choices != [""]]
+
+    def _made(self, tokens: list[_Token], hole: _Json | _Parameters, names: str) -> Look:
+        filled = [
+            replace(t, text=_sign_of(t.choices) or t.text) if t.kind == "space" else t
+            for t in tokens
+        ]
+        text = "".join(t.text for t in filled)
+        found = self.read(text)
+        if found is None:
+            raise _Unlearned
+        (call,) = found.calls
+        root = call.origin("").span
+        spans = [span for s in found.segments for span in (s.span, s.body) if span is not None]
+        spans += [problem.span for problem in call.problems if problem.span is not None]
+        if any(p.span is None for p in call.problems):
+            raise _Unlearned
+        is_row = type(hole) is _Parameters
+        cuts = {
+            at for span in (*spans, *([root] if is_row else [])) for at in (span.start, span.end)
+        }
+        groups: dict[int, int] = {}
+        patterns = ["", ""]
+        at = count = side = name_group = id_group = again_group = 0
+        marked: set[str] = set()
+        for token in filled:
+            stop = at + len(token.text)
+            if token.kind == "hole":
+                if any(at < cut < stop for cut in cuts):
+                    raise _Unlearned
+                if at in cuts:
+                    patterns[0] += "()"
+                    count += 1
+                    groups[at] = count
+                side = 1
+                count += 1  # the whole match of the second pattern
+                at = stop
+                continue
+            inner = sorted(cut for cut in cuts if at <= cut < stop) if stop > at else []
+            if token.kind != "literal" and any(cut != at for cut in inner):
+                raise _Unlearned
+            last = at
+            for cut in inner:
+                patterns[side] += re.escape(text[last:cut]) + "()"
+                count += 1
+                groups[cut] = count
+                last = cut
+            if token.kind == "literal":
+                patterns[side] += re.escape(text[last:stop])
+            elif token.kind in marked:
+                patterns[side] += f"(?P={token.kind})"
+            else:
+                patterns[side] += token.pattern(names)
+                if token.kind in ("name", "id", "again"):
+                    marked.add(token.kind)
+                    count += 1
+                if token.kind == "id":
+                    id_group = count
+                if token.kind == "again":
+                    again_group = count
+                if token.kind == "name" or (token.kind == "id" and _NAME in token.text):
+                    count += token.kind == "id"
+                    marked.add("name")
+                    name_group = count
+                    name_at = at + token.text.index(_NAME)
+                    if call.name_span not in (None, Span(name_at, name_at + len(_NAME))):
+                        raise _Unlearned
+            at = stop
+        if at in cuts:
+            patterns[1] += "()"
+            count += 1
+            groups[at] = count
+        if not name_group:
+            raise _Unlearned
+        parts = []
+        for i, s in enumerate(found.segments):
+            body = s.body and (groups[s.body.start], groups[s.body.end])
+            is_call = i == call.segment_index
+            first, last = groups[s.span.start], groups[s.span.end]
+            parts.append(_Part(s.kind, first, last, body or None, s.closed, s.escaped, is_call))
+        if isinstance(hole, _Parameters):
+            hole = hole._replace(root=(groups[root.start], groups[root.end]))
+        steps = () if is_row else call.steps
+        if any(step.span is not None for step in steps):
+            raise _Unlearned
+        problems = [(p, groups[p.span.start], groups[p.span.end]) for p in call.problems if p.span]
+        template = _Call(
+            call.protocol, call.name_span is not None, call.confidence, steps, tuple(problems)
+        )
+        row = next(t.text for t in tokens if t.kind == "hole")
+        start = "" if filled[0].kind == "name" else text[0]
+        literals = " ".join(t.text for t in tokens if t.kind == "literal")
+        words = frozenset((*re.findall(r"\w+", literals), *NO_TOOL_WORDS))
+        return Look(
+            self._owner, hole, start, re.compile(patterns[0]), re.compile(rf"{patterns[1]}\n?+\Z"),
+            name_group, id_group, again_group, template, tuple(parts), row, words,
+        )  # fmt: skip
+
+    # proof
+
+    def _proved(self, look: Look, tokens: list[_Token]) -> Look:
+        marks = look.marks(self._setting)
+        if marks is None:
+            raise _Unlearned
+        has_space = any(len(t.choices) > 1 for t in tokens)
+        base = "".join(t.text for t in tokens)
+        if self._agrees(look, base) is not True:
+            raise _Unlearned
+        texts: list[str] = []
+        at = next(i for i, t in enumerate(tokens) if t.kind == "hole")
+        for n, arguments in enumerate(_TRIALS):
+            if isinstance(look.hole, _Json):
+                holes = [
+                    write_canonical(arguments), json.dumps(arguments),
+                    json.dumps(arguments, indent=2, ensure_ascii=False),
+                ]  # fmt: skip
+                if look.hole.nested:
+                    holes = [json.dumps(text)[1:] for text in holes]
+                for m, inner in enumerate(holes):
+                    parts = [
+                        t.choices[(n + m + i) % len(t.choices)] if t.choices else t.text
+                        for i, t in enumerate(tokens)
+                    ]
+                    parts[at] = inner
+                    texts.append("".join(parts))
+            else:
+                try:
+                    text = self.write(arguments)
+                except ToolparseError:
+                    continue
+                texts += (text, text.replace("'", '"'), text.replace(", ", ","))
+        for shift in range(4 if has_space else 0):
+            texts.append(
+                "".join(
+                    t.choices[(i + shift) % len(t.choices)] if t.kind == "space" else t.text
+                    for i, t in enumerate(tokens)
+                )
+            )
+        if look.before.pattern.count(_NAMES[0]):
+            texts += [text.replace(_NAME, _OTHER_NAME) for text in (base, texts[0])]
+        for text in texts:
+            if self._agrees(look, text) is False:
+                if "null" not in text or look.bars:
+                    raise _Unlearned
+                look.bars, look.fixed_marks = ("null",), None
+        # What not every format takes.
+        empty = self._with(tokens, {})
+        if empty is not None and self._agrees(look, empty) is False:
+            look.takes_empty = False
+        look.takes_words = True
+        if self.read(_WORDS_BEFORE + base) is None:
+            look.takes_words = False
+        agree = [self._agrees(look, _WORDS_BEFORE + text) for text in (base, *texts[:3])]
+        # What is said before a call in a fence or outside its format tells if it is only shown.
+        outside = look.start == "`" or bool(look.call.problems)
+        look.takes_words = agree[0] is True and False not in agree and not outside
+        look.takes_line = True
+        look.takes_line = self._agrees(look, base + "\n") is True and (
+            not look.takes_words or self._agrees(look, f"{_WORDS_BEFORE}{base}\n") is True
+        )
+        if isinstance(look.hole, _Json) and look.parts and self._setting.tools:
+            misfit = self._with(tokens, _MISFIT)
+            look.takes_misfits = True
+            look.takes_misfits = misfit is not None and self._agrees(look, misfit) is True
+        return look
+
+    def _with(self, tokens: list[_Token], arguments: dict[str, Value]) -> str | None:
+        try:
+            written, base = self.write(arguments), self.write(_ARGUMENTS)
+        except ToolparseError:
+            return None
+        # in the same form, which may be a part of what is written
+        text = "".join(t.text for t in tokens)
+        begin = base.find(text)
+        if begin < 0:
+            return None
+        end = len(written) - (len(base) - begin - len(text))
+        return written[begin:end]
+
+    def _agrees(self, look: Look, text: str) -> bool | None:
+        # None where the look leaves the text to the long way.
+        setting = self._setting
+        marks = look.marks(setting)
+        at = len(_WORDS_BEFORE) if text.startswith(_WORDS_BEFORE) else 0
+        found = None if marks is None else look.read(setting, marks, text, at)
+        if found is None:
+            return None
+        short = result_of(setting, text, *found)
+        long = self._long_way(setting, text, False)
+        return short == long and all(
+            list(a.origins.get().items()) == list(b.origins.get().items())
+            and [step.span for step in a.steps] == [step.span for step in b.steps]
+            for a, b in zip(short.calls, long.calls, strict=True)
+        )
+
+
+def result_of(setting: Setting, raw: str, segments: list[Segment], call: ToolCall) -> ParseResult:
+    """Return the result of a text with one call."""
+    return ParseResult(
+        raw, setting.protocol.id, setting.options, tuple(segments), (call,), (), setting.specs
+    )
+
+
+def _sign_of(spaces: list[str]) -> str:
+    # One character, so that no boundary is inside.
+    return min(filter(None, spaces), key=len, default="")
+
+
+def _common_begin(a: str, b: str) -> str:
+    n = 0
+    while n < min(len(a), len(b)) and a[n] == b[n]:
+        n += 1
+    return a[:n]
+
+
+def _common_end(a: str, b: str) -> str:
+    n = 0
+    while n < min(len(a), len(b)) and a[-n - 1] == b[-n - 1]:
+        n += 1
+    return a[len(a) - n :]
+
+
+def _parameters_of(
+    units: list[tuple[_Unit, Any]], sep: str, loose: bool, untyped: bool
+) -> _Parameters:
+    # Each kind has two groups: of the name and of the text.
+    patterns, constants = [], {}
+    for n, (unit, kind) in enumerate(units):
+        key, text = 2 * n + 1, 2 * n + 2
+        pattern = unit.pattern().replace("(?P=key)", f"\\{key}")
+        patterns.append(pattern.replace("(?P<key>", "(").replace("(?P<text>", "("))
+        constants[text] = kind
+    between = re.escape(sep.rstrip()) + " ?" if loose else re.escape(sep)
+    return _Parameters(
+        re.compile(_row(patterns, between)), re.compile("|".join(patterns)), constants, untyped,
+    )  # fmt: skip
+
+
+def _row(patterns: list[str], between: str) -> str:
+    # The names of parameters in closers refer to the groups of their own kind, so the second copy
+    # of the units counts on.
+    one = "|".join(patterns)
+    size = 2 * len(patterns)
+    more = re.sub(r"\\(\d+)(?![\d\]])", lambda m: f"\\{int(m[1]) + size}", one)
+    return rf"(?:(?:{one})(?:{between}(?:{more}))*)?"  # not possessive: a fault of Python 3.11
