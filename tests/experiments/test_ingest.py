@@ -813,6 +813,41 @@ def test_repetitions_are_numbered_and_copies_are_left_out(lab: tp.Lab) -> None:
     assert [(s.name, s.count) for s in numbered.plan.cases.skipped] == [("copies", 1)]
 
 
+def logged(text: str | None, *, id: str = "", served: str = "gpt-4.1-mini") -> dict[str, Any]:
+    """A row of request and response, whose request offers a tool to gpt-4.1-mini."""
+    question = [{"role": "user", "content": "Weather in Oslo?"}]
+    request = {"model": "gpt-4.1-mini", "messages": question, "tools": [TOOL]}
+    error = {"error": {"message": "Rate limit reached", "type": "rate_limit_error"}}
+    message = {"role": "assistant", "content": text}
+    choices = [{"index": 0, "finish_reason": "stop", "message": message}]
+    body = {"model": served, "choices": choices} | ({"id": id} if id else {})
+    return {"case_id": "c", "request": request, "response": error if text is None else body}
+
+
+def test_a_row_that_was_written_twice_is_one_answer(lab: tp.Lab) -> None:
+    """Where the answer has an id; two equal ones without are two trials."""
+    run = lab.ingest([logged("a", id="1"), logged("a", id="1"), logged("a", id="2")])
+    assert [t.trial for t in run.trials()] == [0, 1]
+    assert [(s.name, s.count) for s in run.plan.cases.skipped] == [("copies", 1)]
+    assert len(lab.ingest([logged("a"), logged("a")]).trials()) == 2
+
+
+def test_a_named_protocol_is_the_arm_of_failures_and_prose_too(lab: tp.Lab) -> None:
+    texts = ['<tool_call>{"name": "f", "arguments": {}}</tool_call>', "I cannot.", "", None]
+    frame = lab.ingest([logged(text) for text in texts], protocol="hermes").frame()
+    assert set(frame["arm"]) == {"hermes"}
+    assert list(frame["outcome"]).count("provider_error") == 1
+
+
+def test_a_fallback_s_answer_is_of_the_model_that_was_asked(lab: tp.Lab) -> None:
+    served = ["gpt-4.1-mini", "gpt-4.1-nano", "gpt-4.1-mini-2025-04-14"]
+    run = lab.ingest([logged("a", id=name, served=name) for name in served])
+    frame = run.frame()
+    assert list(frame["served_model"]) == served
+    assert list(frame["model"]) == ["gpt-4.1-mini", "gpt-4.1-mini", "gpt-4.1-mini-2025-04-14"]
+    assert any("1 of 2 answers of gpt-4.1-mini name another" in n for n in run.report().notes)
+
+
 def test_a_row_without_a_number_comes_behind_those_that_have_one(lab: tp.Lab) -> None:
     rows = [
         {"case_id": "c", "output": "x", "trial": 3},

@@ -189,6 +189,8 @@ class _Building:
         self._keys: dict[tuple[str, str, str, int], str] = {}
         self._varying: Counter[str] = Counter()
         self._copies = 0
+        # The key of an answer with an id of its own, as if it were the only trial -> its line.
+        self._named: dict[str, int | None] = {}
         self._waiting: dict[str, tuple[Answer, int]] = {}
 
     def add(self, answer: Answer | BadCase) -> None:
@@ -198,6 +200,12 @@ class _Building:
         case = self._case(answer)
         arm, levels = self._arm(answer)
         cell = (case.id, answer.model, arm.name)
+        if answer.trial is None and answer.named:
+            # Choices of one row have its id in common.
+            line = self._named.setdefault(_key(answer, case.id, arm, 0), answer.line)
+            if line != answer.line:
+                self._copies += 1
+                return
         trial = self._trials[cell] if answer.trial is None else answer.trial
         key = _key(answer, case.id, arm, trial)
         place = (*cell, trial)

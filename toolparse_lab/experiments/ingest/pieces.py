@@ -69,8 +69,9 @@ class Answer(NamedTuple):
 
     case: without metadata. columns: the names of its members that the row says. told: the row's own
     word for its protocol, None for that of the source. key_end: what of the answer is in its key,
-    as JSON. row: a pickled tuple of `COMPLETION_ROW` after the key. request: packed, with the
-    number of its trial, 0 where the row names none.
+    as JSON. named: an equal answer in another row is a copy of it. row: a pickled tuple of
+    `COMPLETION_ROW` after the key. request: packed, with the number of its trial, 0 where the row
+    names none.
     """
 
     line: int | None
@@ -86,6 +87,7 @@ class Answer(NamedTuple):
     trial: int | None
     error_kind: str | None
     key_end: str
+    named: bool
     row: bytes
     request: bytes | None
 
@@ -204,6 +206,7 @@ class PieceReader:
             answer.choice,
             completion.error_kind,
             json.dumps([passed.app, passed.created, number, _digest(passed)])[1:],
+            False,
             pickle.dumps(tuple(completion_row(completion, None).values())[1:]),
             pack_json(dict(completion.request or {})),
         )
@@ -253,6 +256,7 @@ class PieceReader:
             observed.trial,
             kind,
             json.dumps(in_key)[1:],
+            observed.named,
             pickle.dumps(tuple(completion_row(completion, None).values())[1:]),
             pack_json(request) if request else None,
         )

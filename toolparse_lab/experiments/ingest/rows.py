@@ -25,6 +25,7 @@ from ...evals.cases.row_files import RowSource
 from ...evals.cases.rows import is_missing, listed
 from ...formats.auto import AUTO
 from ...formats.json.openai_json import OPENAI_JSON
+from ...runner.exchange.details import is_same_model
 from ...runner.exchange.redaction import redact_named
 from ...runner.exchange.types import EndpointKind
 from ...runner.failures import failure_in
@@ -64,7 +65,8 @@ class Observed:
     it says. told: its own word for its protocol. unlifted: tools were offered, and a call stands in
     the text instead of the server's own calls. arguments_lost: the arguments of the calls are not
     the text that the model wrote. served: who answered and where, as its columns say. whole: a
-    digest of the row, but for what asks its question.
+    digest of the row, but for what asks its question. named: it has an id of its own, so that an
+    equal row is a copy of it, and no second trial.
     """
 
     line: int | None
@@ -86,6 +88,7 @@ class Observed:
     unlifted: bool
     whole: str
     served: Mapping[str, str]
+    named: bool
 
 
 class RowReader:
@@ -201,7 +204,11 @@ class RowReader:
         offers &= captured.completion is False
         unlifted = False
         if offers:
-            captured, unlifted = answer_to_offer(captured, case.tools)
+            native, unlifted = answer_to_offer(captured, case.tools)
+            # Under a protocol that is named, a failure or an answer in prose belongs to the arm of
+            # the others, whose calls stand in the text.
+            if unlifted or captured.tool_calls or protocol_is_open or not self._is_text(told):
+                captured = native
 
         protocol = None
         # A call that the server left in the text was asked for as its other calls were.
@@ -218,8 +225,12 @@ class RowReader:
             counts = ("prompt_tokens", "completion_tokens")
             numbers = {k: v for k, v in numbers.items() if v or k not in counts}
         created = place.time(cells.get("created"))
-        # Of the row, the response, the request, or the whole source.
-        candidates = (cells.get("model"), captured.model, asked.get("model"), self.model)
+        # Of the row, the response, the request, or the whole source. A fallback's answer is that of
+        # the model that was asked, as the lab has it: `served_model` says who gave it.
+        answering = (captured.model, asked.get("model"))
+        if all(answering) and not is_same_model(str(asked["model"]), str(captured.model)):
+            answering = answering[::-1]
+        candidates = (cells.get("model"), *answering, self.model)
         model = next((name for name in candidates if name), "unknown")
         if not isinstance(model, str) or not model.strip() or not is_storable(model):
             raise place.bad("a model is a name", "model", got=ascii(model))
@@ -254,6 +265,7 @@ class RowReader:
                 name: str(cells[column]) for name, column in _SERVED.items() if column in cells
             },
             whole=_whole(place, cells, captured, [numbers, created, case.metadata]),
+            named=bool(captured.id) or _has_id(cells),
         )
 
     def _case(
@@ -332,6 +344,9 @@ class RowReader:
             self._known_tools[identity] = tools
         return tools
 
+    def _is_text(self, told: Any) -> bool:
+        return str(told) != "native" if told is not None else self.protocol is not None
+
     def _protocol(self, place: Place, name: Any, captured: Captured) -> AnyProtocol | None:
         # None for native, as the provider's own calls are.
         if captured.native:
@@ -355,11 +370,18 @@ def _identity_of(x: Any) -> str | bytes:
         return repr(x)
 
 
+# Members of a tool's own row that no other answer has.
+_IDS = ("id", "span_id", "spanId", "request_id", "requestId", "uuid", "call_id")
 # Cells that are told by what was read of them; the case and the arm are in the key besides.
 _TOLD = frozenset(
     {*_CASE, *_NUMBERS, "created", "case_id", "trial", "model", "prompt_protocol", "arm",
      "tool_choice", "stream", "cut"}
 )  # fmt: skip
+
+
+def _has_id(cells: Mapping[str, Any]) -> bool:
+    row = cells.row if isinstance(cells, ShapedRow) else None
+    return row is not None and any(row.get(name) for name in _IDS)
 
 
 def _whole(place: Place, cells: Mapping[str, Any], captured: Captured, told: list[Any]) -> str:
