@@ -20,19 +20,11 @@ from toolparse_lab.middleware import create_tool_middleware
 from toolparse_lab.runner.local.engine import local_engine
 
 QUESTIONS = (
-    "Weather in Oslo?",
-    "Set a timer for five minutes.",
-    "Mail Ann.",
-    "What is the weather in Rome tomorrow?",
-    "Wake me in 3 hours.",
-    "Tell bob@x.org it is urgent.",
-    "Is it raining in Paris?",
-    "Ten seconds, please.",
-    "Write to the boss.",
-    "Forecast for Lima, 3 days.",
-    "Timer: 1 h.",
-    "Send a note to Eve.",
-)
+    "Weather in Oslo?", "Set a timer for five minutes.", "Mail Ann.",
+    "What is the weather in Rome tomorrow?", "Wake me in 3 hours.", "Tell bob@x.org it is urgent.",
+    "Is it raining in Paris?", "Ten seconds, please.", "Write to the boss.",
+    "Forecast for Lima, 3 days.", "Timer: 1 h.", "Send a note to Eve.",
+)  # fmt: skip
 SHORT = {"type": "string", "maxLength": 30}
 
 

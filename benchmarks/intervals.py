@@ -71,10 +71,7 @@ def equal(n_a: int, n_b: int) -> Callable[..., tuple[Arm, Arm]]:
     """Return the drawing of so many trials of each case by each arm."""
 
     def draw(a: Array, b: Array, rng: np.random.Generator) -> tuple[Arm, Arm]:
-        return (
-            trials(a, np.full(len(a), n_a), rng),
-            trials(b, np.full(len(b), n_b), rng),
-        )
+        return (trials(a, np.full(len(a), n_a), rng), trials(b, np.full(len(b), n_b), rng))
 
     return draw
 

@@ -94,13 +94,7 @@ def _yaml(value: Any) -> str:
     return "|\n" + "\n".join(f"  {line}" for line in text.split("\n"))
 
 
-ARGUMENTS = {
-    "city": "Bergen",
-    "guests": 2,
-    "price": 12.5,
-    "late": True,
-    "note": "by the window",
-}
+ARGUMENTS = {"city": "Bergen", "guests": 2, "price": 12.5, "late": True, "note": "by the window"}
 
 
 def small_calls(protocol: str, size: int) -> str:

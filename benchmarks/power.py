@@ -60,10 +60,7 @@ def apart(rate: float) -> Scenario:
 
     def rates(cases: int, drop: float, rng: np.random.Generator) -> tuple[Array, Array]:
         lower = rate - drop
-        return (
-            rng.beta(2 * rate, 2 - 2 * rate, cases),
-            rng.beta(2 * lower, 2 - 2 * lower, cases),
-        )
+        return (rng.beta(2 * rate, 2 - 2 * rate, cases), rng.beta(2 * lower, 2 - 2 * lower, cases))
 
     return Scenario(f"hard in one arm alone, rate {rate:g}", rate, rates)
 

@@ -38,13 +38,9 @@ from toolparse_lab.extensions.templates.derivation.families import UNIT
 from toolparse_lab.runner.chat_templates.renderer import ChatTemplate
 
 WAYS = (
-    "opener missing",
-    "closer missing",
-    "tokens stripped",
-    "closer in a value",
-    "two calls in one delta",
-    "truncation",
-)
+    "opener missing", "closer missing", "tokens stripped", "closer in a value",
+    "two calls in one delta", "truncation",
+)  # fmt: skip
 TOOLS = tools_of(HELD)
 
 

@@ -301,12 +301,7 @@ class End:
         return f"{self.fault or 'ok'} ({self.code}, {self.seconds:.1f} s): {self.command}\n{self.said[-3000:]}"
 
 
-STDIN = {
-    "empty": b"",
-    "call": CALL.encode(),
-    "binary": bytes(range(256)) * 20,
-    "deep": b"[" * DEEP,
-}
+STDIN = {"empty": b"", "call": CALL.encode(), "binary": bytes(range(256)) * 20, "deep": b"[" * DEEP}
 
 
 def run(command: Command) -> End:

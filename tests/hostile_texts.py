@@ -28,18 +28,11 @@ _PAYLOADS = (
     "\u2028<!--<script>window.pwned=1//--></script>\u202e",
 )
 _CONTEXTS = (
-    "{}",
-    '"{}',
-    "'>{}",
-    '">{}<"',
-    "</td></tr></table></details></div>{}",
-    "</pre></code></mark></span>{}",
-    "</textarea></title></select></button>{}",
-    "</style></script></noscript>{}",
-    "--></svg></math>{}<!--",
-    "]]>{}<![CDATA[",
+    "{}", '"{}', "'>{}", '">{}<"', "</td></tr></table></details></div>{}",
+    "</pre></code></mark></span>{}", "</textarea></title></select></button>{}",
+    "</style></script></noscript>{}", "--></svg></math>{}<!--", "]]>{}<![CDATA[",
     "&quot;&gt;{}&lt;",
-)
+)  # fmt: skip
 TEXTS = [
     *HOSTILE.values(),
     *(context.format(payload) for payload in _PAYLOADS for context in _CONTEXTS),

@@ -87,11 +87,7 @@ def gemini(*parts: dict[str, Any], usage: dict[str, Any] | None = None) -> dict[
     """Gemini's answer to `generateContent`."""
     return {
         "candidates": [
-            {
-                "content": {"role": "model", "parts": list(parts)},
-                "finishReason": "STOP",
-                "index": 0,
-            }
+            {"content": {"role": "model", "parts": list(parts)}, "finishReason": "STOP", "index": 0}
         ],
         "usageMetadata": {
             "promptTokenCount": 9,

@@ -187,49 +187,20 @@ _LISTS: tuple[Any, ...] = ([{"name": "delete"}], [{"name": "delete", "arguments"
 _CUTS = 6  # places at which a written call is cut off; the seed draws which
 # How a name and its arguments are written by hand; in the first group they mean the call.
 _NAMED = (
-    "skill_view({})",
-    "skill_view ({})",
-    "skill_view: {}",
-    "skill_view {}",
-    "skill_view{}",
-    "skill_view\n{}",
-    "skill_view = {}",
-    "skill_view -> {}",
-    "skill_view(**{})",
-    '"skill_view": {}',
-    '{{"skill_view": {}}}',
-    '{{"name": "skill_view", "arguments": {}}}',
-    '{{"name": "skill_view", "parameters": {}}}',
-    '{{"tool": "skill_view", "input": {}}}',
-    '{{"function": {{"name": "skill_view", "arguments": {}}}}}',
-    "[skill_view({})]",
-    "skill_view\n```json\n{}\n```",
-    "functions.skill_view({})",
-    "skill_view[ARGS]{}",
-)
+    "skill_view({})", "skill_view ({})", "skill_view: {}", "skill_view {}", "skill_view{}",
+    "skill_view\n{}", "skill_view = {}", "skill_view -> {}", "skill_view(**{})", '"skill_view": {}',
+    '{{"skill_view": {}}}', '{{"name": "skill_view", "arguments": {}}}',
+    '{{"name": "skill_view", "parameters": {}}}', '{{"tool": "skill_view", "input": {}}}',
+    '{{"function": {{"name": "skill_view", "arguments": {}}}}}', "[skill_view({})]",
+    "skill_view\n```json\n{}\n```", "functions.skill_view({})", "skill_view[ARGS]{}",
+)  # fmt: skip
 _LOOSE = (
-    "[skill_view, {}]",
-    '["skill_view", {}]',
-    '"skill_view", {}',
-    "skill_view, {}",
-    "await skill_view({})",
-    "print(skill_view({}))",
-    "skill_view(skill={})",
-    "skill_view([{}])",
-    "<skill_view>{}</skill_view>",
-    "# skill_view\n{}",
-    "// skill_view {}",
-    "I view this skill: {}",
-    "The arguments are {}",
-    "skill view {}",
-    "view_skill({})",
-    "unknown: {}",
-    "skill_view({}",
-    "skill_view {} delete",
-    "arguments: {}",
-    "skill_view?{}",
-    "call skill_view with {}",
-)
+    "[skill_view, {}]", '["skill_view", {}]', '"skill_view", {}', "skill_view, {}",
+    "await skill_view({})", "print(skill_view({}))", "skill_view(skill={})", "skill_view([{}])",
+    "<skill_view>{}</skill_view>", "# skill_view\n{}", "// skill_view {}", "I view this skill: {}",
+    "The arguments are {}", "skill view {}", "view_skill({})", "unknown: {}", "skill_view({}",
+    "skill_view {} delete", "arguments: {}", "skill_view?{}", "call skill_view with {}",
+)  # fmt: skip
 
 
 def frames_of(protocol: Protocol) -> list[tuple[str, str]]:

@@ -67,8 +67,7 @@ def test_depth_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ['{"a": "b}', '{"a": ["b]}', '{"a": ...}', '{"a": -}', "", '{"a": 15:30}', '{"a": 50%}'],
+    "text", ['{"a": "b}', '{"a": ["b]}', '{"a": ...}', '{"a": -}', "", '{"a": 15:30}', '{"a": 50%}']
 )
 def test_nothing_is_invented(text: str) -> None:
     assert nearest_readings(text, 3, 1000) == []

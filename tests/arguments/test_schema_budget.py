@@ -23,10 +23,7 @@ NESTED = {
     },
     "$ref": "#/$defs/N",
 }
-LISTS = {
-    "$defs": {"L": {"type": "array", "items": {"$ref": "#/$defs/L"}}},
-    "$ref": "#/$defs/L",
-}
+LISTS = {"$defs": {"L": {"type": "array", "items": {"$ref": "#/$defs/L"}}}, "$ref": "#/$defs/L"}
 
 
 def doubling(keyword: str, levels: int, branches: int = 2) -> dict[str, Any]:

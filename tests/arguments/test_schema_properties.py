@@ -25,17 +25,8 @@ WORDS = [
     "“x”", "9" * 330, "0" * 330 + "1", "NaN", "Infinity", "٣",
 ]  # fmt: skip
 NAMES = [
-    "string",
-    "integer",
-    "number",
-    "boolean",
-    "null",
-    "array",
-    "object",
-    "float",
-    "Dict",
-    "str",
-]
+    "string", "integer", "number", "boolean", "null", "array", "object", "float", "Dict", "str",
+]  # fmt: skip
 REFERENCES = ["#", "#/$defs/a", "#/properties/a", "#/nowhere"]
 
 texts = st.sampled_from(WORDS) | st.text("0123456789+-.eE_ ", max_size=8)

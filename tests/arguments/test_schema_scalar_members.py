@@ -20,21 +20,8 @@ from toolparse_lab.parser import resolve
 
 NUMBERS = ["5", "-0", "007", "+5", "3.0", "2.50", "1e3", "1e400", "0.1", "9" * 40, "١٢", " 12 "]
 WORDS = [
-    "five",
-    "5 km",
-    "null",
-    "true",
-    "False",
-    "YES",
-    "0",
-    "1",
-    "on",
-    "[1]",
-    "{}",
-    '"5"',
-    "",
-    " ",
-]
+    "five", "5 km", "null", "true", "False", "YES", "0", "1", "on", "[1]", "{}", '"5"', "", " ",
+]  # fmt: skip
 TEXTS = st.sampled_from(NUMBERS + WORDS) | st.text(max_size=6)
 TYPES = ["string", "integer", "number", "boolean", "null", "array", "object"]
 MEMBERS = st.one_of(

@@ -77,10 +77,7 @@ def test_members() -> None:
     view = view_of(
         {
             "properties": {"a": {"type": "integer"}, "free": True},
-            "patternProperties": {
-                "^x_": {"type": "boolean"},
-                "(a+)+": {"type": "null"},
-            },
+            "patternProperties": {"^x_": {"type": "boolean"}, "(a+)+": {"type": "null"}},
             "additionalProperties": {"type": "string"},
         }
     )

@@ -40,43 +40,18 @@ for words in json.loads(sys.argv[1]):
 print(json.dumps(ends))
 """
 WORKING = (
-    "parse answer.txt",
-    "parse answer.txt --html page.html",
-    "test answer.txt",
-    "list protocols",
-    "list models",
-    "template check chat_template.jinja",
-    "init made",
-    "config",
-    "reader list",
-)
+    "parse answer.txt", "parse answer.txt --html page.html", "test answer.txt", "list protocols",
+    "list models", "template check chat_template.jinja", "init made", "config", "reader list",
+)  # fmt: skip
 LACKING = (
-    "ingest answer.txt",
-    "list runs",
-    "view latest",
-    "view --html page.html",
-    "open",
-    "report --score",
-    "blame",
-    "endpoints",
-    "serve --upstream http://127.0.0.1:9/v1",
-    "sft --out rows.jsonl",
-    "export --out rows.jsonl",
-    "run --cases cases.jsonl --models a/b --protocols hermes --dry-run",
-    "run --retry",
-    "check --models a/b",
-    "report",
-    "report trials.parquet",
-    "report --out page.html",
-    "compare latest a b",
-    "compare",
-    "power",
-    "report --ladder",
-    "reparse",
-    "reparse trials.parquet",
-    "validate cases.jsonl",
-    "demo",
-)
+    "ingest answer.txt", "list runs", "view latest", "view --html page.html", "open",
+    "report --score", "blame", "endpoints", "serve --upstream http://127.0.0.1:9/v1",
+    "sft --out rows.jsonl", "export --out rows.jsonl",
+    "run --cases cases.jsonl --models a/b --protocols hermes --dry-run", "run --retry",
+    "check --models a/b", "report", "report trials.parquet", "report --out page.html",
+    "compare latest a b", "compare", "power", "report --ladder", "reparse",
+    "reparse trials.parquet", "validate cases.jsonl", "demo",
+)  # fmt: skip
 
 
 def test_without_extras_a_verb_works_or_names_what_to_install(tmp_path: Path) -> None:

@@ -93,16 +93,9 @@ def test_a_plan_file_is_run_and_reported(project: Path, capsys: pytest.CaptureFi
 
 def test_flags_go_before_the_plan(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
-        "run",
-        "plan.toml",
-        "--sample",
-        "3",
-        "--protocols",
-        "morph_xml",
-        "--trials",
-        "2",
+        "run", "plan.toml", "--sample", "3", "--protocols", "morph_xml", "--trials", "2",
         "--dry-run",
-    ]
+    ]  # fmt: skip
     arguments += ["--baseline", "morph_xml few_shot=0"]
     found = out_of(
         capsys,
@@ -596,15 +589,8 @@ def write_outputs(project: Path) -> None:
 
 
 INGEST = [
-    "ingest",
-    "out.jsonl",
-    "--tools",
-    "tools.json",
-    "--protocol",
-    "hermes",
-    "--columns",
-    "text=raw",
-]
+    "ingest", "out.jsonl", "--tools", "tools.json", "--protocol", "hermes", "--columns", "text=raw",
+]  # fmt: skip
 
 
 def test_outputs_from_elsewhere_become_a_run(
@@ -816,18 +802,12 @@ def test_the_pipeline_of_the_page(
         assert (
             main(
                 [
-                    "run",
-                    "plan.toml",
-                    "--fresh",
-                    "--max-cost",
-                    "5",
-                    "--quiet",
-                    "--recording",
+                    "run", "plan.toml", "--fresh", "--max-cost", "5", "--quiet", "--recording",
                     "new.jsonl",
                 ]
             )
             == 0
-        )
+        )  # fmt: skip
         assert mock.calls == calls + 6
         assert (
             main(["compare", "latest~1", "latest", "--fail-on-regression", "--out", "diff.html"])

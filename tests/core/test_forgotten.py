@@ -143,9 +143,7 @@ def test_every_maker_of_a_section_is_in_the_list() -> None:
     assert not unlisted, "add it to `_MAKERS` in evals/reports/pages/tables.py, at its place"
 
 
-def test_every_section_reaches_every_page(
-    sections: dict[str, tuple[Report, Listing]],
-) -> None:
+def test_every_section_reaches_every_page(sections: dict[str, tuple[Report, Listing]]) -> None:
     for report in {id(report): report for report, _ in sections.values()}.values():
         markdown = str(hooks.call("figure_markdown", report))
         html, text = report._repr_mimebundle_()["text/html"], report.text(200).lower()

@@ -97,15 +97,9 @@ UPWARD = {
 }
 # These import by a name they compute; their tables are checked instead.
 BY_NAME = (
-    "__init__.py",
-    "cli/parser.py",
-    "cli/verbs/__init__.py",
-    "core/hooks.py",
-    "core/late.py",
-    "extensions/serve/vllm.py",
-    "formats/registry.py",
-    "extensions/readers/worker/__main__.py",
-)
+    "__init__.py", "cli/parser.py", "cli/verbs/__init__.py", "core/hooks.py", "core/late.py",
+    "extensions/serve/vllm.py", "formats/registry.py", "extensions/readers/worker/__main__.py",
+)  # fmt: skip
 # Package from elsewhere, or file of ours -> the rooms that may import it for its types alone.
 TYPING_ONLY = {"pandas": ("core",), "lab.py": ("experiments",)}
 
@@ -374,11 +368,7 @@ PLANTED = {
         "from .evals.cases import Case\n",
         "__init__.py may not import evals",
     ),
-    "the runner parses": (
-        "runner/a.py",
-        "from .. import parser\n",
-        "runner may not import parser",
-    ),
+    "the runner parses": ("runner/a.py", "from .. import parser\n", "runner may not import parser"),
     "from elsewhere": (
         "evals/a.py",
         "def f():\n    import litellm.utils\n",

@@ -227,21 +227,8 @@ _AWKWARD = tool_specs(
     [{"name": name} for name in ("tool", "tool_call", "tool_call>x", "think", "|im", "f", "call:")]
 )
 _TOKENS = [
-    "<",
-    "</",
-    ">",
-    "tool",
-    "_call",
-    "think",
-    "|im",
-    "_end|>",
-    "f",
-    "\n",
-    "```",
-    "[",
-    "x",
-    "s",
-]
+    "<", "</", ">", "tool", "_call", "think", "|im", "_end|>", "f", "\n", "```", "[", "x", "s",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("protocol", [AUTO, *map(protocol_of, ("morph_xml", "yaml_xml"))])

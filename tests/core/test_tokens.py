@@ -98,10 +98,7 @@ def test_an_answer_that_ends_within_a_character_keeps_its_tokens() -> None:
     assert [len(t.span) for t in result.tokens or ()] == [3, 2]
 
 
-@given(
-    st.text(st.characters(codec="utf-8"), max_size=30),
-    st.lists(st.integers(1, 5), max_size=30),
-)
+@given(st.text(st.characters(codec="utf-8"), max_size=30), st.lists(st.integers(1, 5), max_size=30))
 def test_the_spans_of_tokens_cover_the_text(raw: str, sizes: list[int]) -> None:
     data, pieces = raw.encode(), []
     for size in sizes:

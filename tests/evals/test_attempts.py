@@ -19,11 +19,7 @@ from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_text
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.parser.recognition.attempts import (
-    example_spans,
-    find_attempt,
-    parameter_names,
-)
+from toolparse_lab.parser.recognition.attempts import example_spans, find_attempt, parameter_names
 from toolparse_lab.parser.recognition.shown import ExampleEnds, is_shown, shown_ranges
 
 HERE = Path(__file__).parents[1]
@@ -124,15 +120,8 @@ def test_an_example_ends_where_its_format_says() -> None:
 
 def test_a_hostile_text_costs_no_more_than_its_length() -> None:
     units = [
-        "`",
-        '"get_weather" ',
-        "```\n",
-        "> a\n",
-        "    x\n",
-        "get_weather\n",
-        "get_weather <",
-        "«",
-    ]
+        "`", '"get_weather" ', "```\n", "> a\n", "    x\n", "get_weather\n", "get_weather <", "«",
+    ]  # fmt: skip
     for unit in units:
         assert min(_growth(unit) for _ in range(3)) <= 7, unit
 

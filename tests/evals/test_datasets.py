@@ -114,10 +114,7 @@ def test_hostile_strings_are_asked_for_and_wanted(needle: str) -> None:
 
 def demo_messages(row: dict[str, Any], protocol_id: str) -> tuple[dict[str, Any], ...]:
     return build_messages(
-        row["input"],
-        row["tools"],
-        protocol=tp.protocols()[protocol_id],
-        wording="brief",
+        row["input"], row["tools"], protocol=tp.protocols()[protocol_id], wording="brief"
     )
 
 

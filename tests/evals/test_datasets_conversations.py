@@ -30,15 +30,9 @@ ROWS = [json.loads(line) for line in PATH.read_text("utf-8").splitlines()]
 CASES = load_cases(PATH)
 MODEL = Model("openai/oracle", price=(0, 0))
 PROTOCOLS = (
-    "hermes",
-    "gemma",
-    "morph_xml",
-    "yaml_xml",
-    "qwen3_coder_xml",
-    "kimi_k2",
-    "harmony_channel",
+    "hermes", "gemma", "morph_xml", "yaml_xml", "qwen3_coder_xml", "kimi_k2", "harmony_channel",
     "pythonic",
-)
+)  # fmt: skip
 
 
 def wanted_text(answer: Mapping[str, Any]) -> str:

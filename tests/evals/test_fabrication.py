@@ -112,8 +112,7 @@ LAYOUTS: list[dict[str, Any]] = [
     {"ensure_ascii": False},
 ]
 ELEMENTS = st.lists(
-    st.tuples(st.sampled_from(["id", "from", "to"]), WORDS | st.just("<id>1</id>")),
-    max_size=4,
+    st.tuples(st.sampled_from(["id", "from", "to"]), WORDS | st.just("<id>1</id>")), max_size=4
 )
 
 

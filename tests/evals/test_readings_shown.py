@@ -68,10 +68,7 @@ def test_a_key_with_two_values_shows_both_and_marks_both(arguments: str) -> None
     marked = [mark.span.of(text) for mark in marks_of(result) if mark.label.startswith("one of")]
     assert tuple(marked) == DOUBLE_KEYS[arguments]
     greyed = [node for node in payload_of(result)["nodes"] if node.get("grey")]
-    assert [node["text"] for node in greyed if node["kind"] == "reading"] == [
-        first.why,
-        again.why,
-    ]
+    assert [node["text"] for node in greyed if node["kind"] == "reading"] == [first.why, again.why]
 
 
 def test_of_several_such_keys_nothing_is_made_up() -> None:

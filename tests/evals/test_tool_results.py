@@ -10,10 +10,7 @@ from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.evals.cases.tool_results import check_results, runnable_of
 
 TOOLS: tuple[ToolSpec, ...] = tool_specs(
-    [
-        tool_named("f", x="number", unit={"default": "m"}),
-        {"name": "g"},
-    ]
+    [tool_named("f", x="number", unit={"default": "m"}), {"name": "g"}]
 )
 NONE = {"type": "error-text", "value": "there is no result for these arguments"}
 

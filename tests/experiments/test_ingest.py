@@ -426,14 +426,9 @@ def test_a_provider_s_own_calls(lab: tp.Lab) -> None:
     with tp.Lab(":memory:") as other:
         again = other.ingest(frame)
         same = [
-            "case_id",
-            "raw",
-            "endpoint_kind",
-            "prompt_protocol",
-            "parse_protocol",
-            "outcome",
+            "case_id", "raw", "endpoint_kind", "prompt_protocol", "parse_protocol", "outcome",
             "prompt_tokens",
-        ]
+        ]  # fmt: skip
         pd.testing.assert_frame_equal(again.frame()[same], frame[same])
 
 

@@ -10,25 +10,11 @@ from toolparse_lab.formats.base import Protocol
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}]
 PAIRS = [
-    ("<<", "<<end"),
-    ("@", "@@"),
-    ("@@", "@"),
-    ("[[CALL", "[[CALL]]END"),
-    ("<t>", "<t></t>"),
-    ("CALL:", "CALL:END"),
-    ("%%", "%%%%"),
-    ("%%", "%%"),
-    ("```x", "```"),
-    ("<|c|>", "<|c|>/"),
-    ("<call", "<call>"),
-    ("<t>", "</t>\n"),
-    ("<t>\n", "</t>"),
-    ("<t>", "\n</t>"),
-    ("<t>", " </t> "),
-    ("«", "«»"),
-    ("a1", "a1b"),
-    ("</t", "<"),
-]
+    ("<<", "<<end"), ("@", "@@"), ("@@", "@"), ("[[CALL", "[[CALL]]END"), ("<t>", "<t></t>"),
+    ("CALL:", "CALL:END"), ("%%", "%%%%"), ("%%", "%%"), ("```x", "```"), ("<|c|>", "<|c|>/"),
+    ("<call", "<call>"), ("<t>", "</t>\n"), ("<t>\n", "</t>"), ("<t>", "\n</t>"), ("<t>", " </t> "),
+    ("«", "«»"), ("a1", "a1b"), ("</t", "<"),
+]  # fmt: skip
 
 
 def texts(opener: str, closer: str) -> list[str]:

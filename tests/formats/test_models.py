@@ -46,10 +46,7 @@ def test_a_newer_model_has_the_newest_format_of_its_family_in_doubt(
     assert reason_for(model).startswith("in doubt: ") == (model in NEWER)
 
 
-@pytest.mark.parametrize(
-    "model",
-    ["", "my-model", "phi4:14b", "/home/qwen/mine", "a" * 100_000],
-)
+@pytest.mark.parametrize("model", ["", "my-model", "phi4:14b", "/home/qwen/mine", "a" * 100_000])
 def test_a_model_without_a_row_is_refused(model: str) -> None:
     with pytest.raises(tp.errors.UnknownProtocol, match="format of this model") as refusal:
         tp.protocol_for(model)

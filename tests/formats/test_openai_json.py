@@ -58,14 +58,8 @@ def test_events_say_texts_and_calls_of_their_own() -> None:
     raw = '{"content":"a\\nb","tool_calls":[{"id":"x","function":{"name":"f","arguments":"{}"}}]}'
     _, log = run_chunks([raw[:30], raw[30:]], "openai_json", TOOLS)
     assert [kind for kind, *_ in log] == [
-        "Markup",
-        "TextDelta",
-        "Markup",
-        "CallStart",
-        "CallDelta",
-        "CallEnd",
-        "Markup",
-    ]
+        "Markup", "TextDelta", "Markup", "CallStart", "CallDelta", "CallEnd", "Markup",
+    ]  # fmt: skip
 
 
 def test_repair_off_and_depth() -> None:

@@ -62,10 +62,7 @@ def test_text_becomes_a_prompt_and_a_question() -> None:
 
 @pytest.mark.parametrize("wording", ["plain", "brief"])
 def test_what_is_added_can_be_had_alone(wording: str) -> None:
-    options: dict[str, Any] = {
-        "protocol": Told("hermes"),
-        "wording": wording,
-    }
+    options: dict[str, Any] = {"protocol": Told("hermes"), "wording": wording}
     prompt, turns = explain_tools("Weather in Oslo?", TOOLS, **options)
     system, *between, _ = build("Weather in Oslo?", wording=wording)
     assert system["content"] == prompt

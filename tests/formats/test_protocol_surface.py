@@ -193,13 +193,8 @@ def delimiters(id: str) -> list[str]:
 
 
 OF_RESULTS = (
-    "<tool_response>",
-    "</tool_response>",
-    "```tool_response",
-    "</result>",
-    "<|end|>",
-    "<|im_end|>",
-)
+    "<tool_response>", "</tool_response>", "```tool_response", "</result>", "<|end|>", "<|im_end|>",
+)  # fmt: skip
 
 
 def count(text: str, literals: list[str]) -> dict[str, int]:

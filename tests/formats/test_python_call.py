@@ -63,21 +63,9 @@ def test_a_list_of_calls_stands_alone_on_its_line(raw: str, names: list[str], te
 def test_strings_mean_what_python_says() -> None:
     r = random.Random(3)
     pieces = [
-        "a",
-        "\\n",
-        "\\x41",
-        "\\u00e9",
-        "\\101",
-        "\\8",
-        "\\q",
-        "\\\\",
-        "\\'",
-        "\\N{DASH}",
-        "\\x4",
-        "\\\n",
-        "é",
-        "\\777",
-    ]
+        "a", "\\n", "\\x41", "\\u00e9", "\\101", "\\8", "\\q", "\\\\", "\\'", "\\N{DASH}", "\\x4",
+        "\\\n", "é", "\\777",
+    ]  # fmt: skip
     for _ in range(3000):
         inner = "".join(r.choices(pieces, k=r.randrange(6)))
         with warnings.catch_warnings():

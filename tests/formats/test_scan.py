@@ -9,13 +9,7 @@ import pytest
 from tests.core_cases import rows
 from tests.tables import each_case
 from toolparse_lab.formats.json.scan import JsonBody
-from toolparse_lab.formats.scan import (
-    Balanced,
-    Close,
-    LiteralBody,
-    Scanner,
-    partial_start,
-)
+from toolparse_lab.formats.scan import Balanced, Close, LiteralBody, Scanner, partial_start
 from toolparse_lab.formats.xml.scan import ElementBody
 
 MAKERS: dict[str, Any] = {

@@ -213,40 +213,13 @@ def test_yaml_is_loaded_only_when_it_is_read() -> None:
 def yaml_text(r: random.Random) -> str:
     """Lines as bodies have them, with what is odd in YAML strewn in."""
     words = [
-        "a",
-        "a b",
-        "3",
-        "1.50",
-        "true",
-        "null",
-        "~",
-        "007",
-        "it's",
-        'x "y" z',
-        "a#b",
-        "a:b",
-        "-5",
-        "--",
-        "---",
-        "<b>",
-    ]
+        "a", "a b", "3", "1.50", "true", "null", "~", "007", "it's", 'x "y" z', "a#b", "a:b", "-5",
+        "--", "---", "<b>",
+    ]  # fmt: skip
     odd = [
-        "a: b",
-        "a #b",
-        "- a",
-        "[1]",
-        "{a: 1}",
-        "'it''s'",
-        '"a\\tb"',
-        '"\\x41"',
-        "&a",
-        "!!str",
-        "|+",
-        ">",
-        "\tx",
-        "é",
-        "\xa0",
-    ]
+        "a: b", "a #b", "- a", "[1]", "{a: 1}", "'it''s'", '"a\\tb"', '"\\x41"', "&a", "!!str",
+        "|+", ">", "\tx", "é", "\xa0",
+    ]  # fmt: skip
     odd += [
         "a ",
         "?",

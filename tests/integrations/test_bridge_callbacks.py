@@ -37,13 +37,9 @@ def seen() -> Iterator[list[Any]]:
             told.append((kwargs, response_obj))
 
     names = (
-        "callbacks",
-        "success_callback",
-        "_async_success_callback",
-        "failure_callback",
-        "_async_failure_callback",
-        "input_callback",
-    )
+        "callbacks", "success_callback", "_async_success_callback", "failure_callback",
+        "_async_failure_callback", "input_callback",
+    )  # fmt: skip
     before = {name: list(getattr(module, name)) for name in names}
     module.callbacks = [Watcher()]
     yield told

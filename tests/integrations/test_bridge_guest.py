@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork"),
+]
 
 ROOT = Path(__file__).parents[2]
 HOST = """
@@ -18,6 +21,13 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 import litellm
 from tests.mock_openai import MockOpenAI
 
+# One import for both: the host alone, and with the bridge as its guest.
+guest = not os.fork()
+if not guest and os.wait()[1]:
+    sys.exit("the guest has failed")
+out = os.open(sys.argv[1 + guest], os.O_WRONLY | os.O_CREAT)
+os.dup2(out, 1)
+os.dup2(out, 2)
 logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format="%(name)s %(levelname)s")
 asyncio.set_event_loop(None)
 
@@ -30,7 +40,7 @@ def settings():
 
 before = settings()
 model, tools = "openai/m", None
-if "bridge" in sys.argv:
+if guest:
     from toolparse_lab.integrations import litellm_bridge
     litellm_bridge.register()
     model = "toolparse/hermes/openai/m"
@@ -50,22 +60,15 @@ assert settings() == before, (before, settings())
 """
 
 
-def lines(*arguments: str) -> list[str]:
+def test_a_host_logs_and_prints_what_it_does_without_the_bridge(tmp_path: Path) -> None:
+    files = [tmp_path / "alone", tmp_path / "guest"]
     done = subprocess.run(
-        [sys.executable, "-c", HOST, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return (done.stdout + done.stderr).splitlines()
-
-
-def test_a_host_logs_and_prints_what_it_does_without_the_bridge() -> None:
-    alone, guest = lines(), lines("bridge")
+        [sys.executable, "-c", HOST, *map(str, files)],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    alone, guest = (file.read_text("utf-8").splitlines() for file in files)
+    assert done.returncode == 0, (alone, guest, done.stderr)
     assert [line for line in alone if "answered" in line or "failed" in line] == [
         "failed InternalServerError",
         "failed InternalServerError",

@@ -150,12 +150,7 @@ def run_scenario(
 
     call = asyncio.run(
         arun_call(
-            TOOL,
-            arguments,
-            run,
-            correct=correct if model else None,
-            feedback=feedback,
-            sleep=sleep,
+            TOOL, arguments, run, correct=correct if model else None, feedback=feedback, sleep=sleep
         )
     )
     return call, tool, model, pauses

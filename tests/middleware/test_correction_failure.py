@@ -112,10 +112,7 @@ def test_places_become_pointers(place: Any, path: str | None) -> None:
 
 @pytest.mark.parametrize("name", ["go-phrases-planned", "go-phrases"])
 def test_the_orchestrator_s_two_lists_differ_in_one_line_each(name: str) -> None:
-    patterns = {
-        "go-phrases-planned": GO_PHRASES_PLANNED,
-        "go-phrases": GO_PHRASES,
-    }
+    patterns = {"go-phrases-planned": GO_PHRASES_PLANNED, "go-phrases": GO_PHRASES}
     assert set(GO_PHRASES_PLANNED) ^ set(GO_PHRASES) == {
         "cannot unmarshal bool into",
         "invalid value",

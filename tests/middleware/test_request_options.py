@@ -74,8 +74,7 @@ def test_options_of_the_provider_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
-    [{"coerse": "none"}, {"coerce": "never"}, {"on_error": 1}, {"options": 5}, [], "safe"],
+    "said", [{"coerse": "none"}, {"coerce": "never"}, {"on_error": 1}, {"options": 5}, [], "safe"]
 )
 def test_what_nobody_knows_is_refused(said: Any) -> None:
     with pytest.raises(BadOptions):

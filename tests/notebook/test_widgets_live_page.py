@@ -170,18 +170,8 @@ FIELDS = (
     *("outcome", "why", "index", "size", "as", "serial", "seq"),
 )
 BROWSER: tuple[Any, ...] = (
-    "page",
-    "axes",
-    "open",
-    "next",
-    "bench",
-    "note",
-    "override",
-    "parse",
-    5,
-    None,
-    [],
-)
+    "page", "axes", "open", "next", "bench", "note", "override", "parse", 5, None, [],
+)  # fmt: skip
 BENCH: tuple[Any, ...] = (
     "parse",
     "go",

@@ -37,16 +37,9 @@ BEHIND_A_HEAD = [
     for first in ("", ">", "=", " ", ' name="', " name='", "name=", ": ", "_", "s>", "\n", "|>")
     for name in ("f", "f:f", "<f>", "")
     for last in (
-        "",
-        ">",
-        '">',
-        "'>",
-        ">{}",
-        ">\n<parameter=a>",
-        '"><param name="a">',
-        "\n<arg_key>",
+        "", ">", '">', "'>", ">{}", ">\n<parameter=a>", '"><param name="a">', "\n<arg_key>",
     )
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c["id"]) for c in CASES])

@@ -47,12 +47,8 @@ def test_a_call_is_delivered_as_soon_as_it_closes() -> None:
 
 def test_text_is_said_at_once_and_an_opener_is_waited_for() -> None:
     assert events(["hello ", "<", "b>", "<tool_c"]) == [
-        [("TextDelta", "hello ")],
-        [],
-        [("TextDelta", "<b>")],
-        [],
-        [("TextDelta", "<tool_c")],
-    ]
+        [("TextDelta", "hello ")], [], [("TextDelta", "<b>")], [], [("TextDelta", "<tool_c")],
+    ]  # fmt: skip
 
 
 def test_the_body_streams() -> None:

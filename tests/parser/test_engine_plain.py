@@ -52,21 +52,10 @@ CALLS = st.tuples(
 )
 GAPS = st.sampled_from(
     [
-        "\n",
-        "",
-        "\n\n",
-        " ",
-        "\r\n",
-        " and ",
-        "\n```\n",
-        "`",
-        "> ",
-        "<think>",
-        "</think>",
-        "\n{",
+        "\n", "", "\n\n", " ", "\r\n", " and ", "\n```\n", "`", "> ", "<think>", "</think>", "\n{",
         "\n[",
     ]
-)
+)  # fmt: skip
 
 
 @contextmanager
@@ -130,15 +119,9 @@ def test_one_look_says_what_the_long_way_says(
 
 # The others have no opener of their own, or tags that a codec of their own reads.
 PLAIN = (
-    "qwen3_coder_xml",
-    "morph_xml",
-    "seed_oss",
-    "minimax_m2",
-    "muse_atem",
-    "mimo_compact",
-    "dots",
+    "qwen3_coder_xml", "morph_xml", "seed_oss", "minimax_m2", "muse_atem", "mimo_compact", "dots",
     "step3",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("protocol", PLAIN)

@@ -14,16 +14,8 @@ from tests.tables import each_case
 from toolparse_lab.formats.surface import delimiters_of, neutral, with_delimiters
 
 PIECES = [
-    "<tool_call>",
-    "\\u003ctool_call>",
-    "\\",
-    "<",
-    "u003c",
-    "tool_call>",
-    " ",
-    "[X]",
-    "\\u005bX]",
-]
+    "<tool_call>", "\\u003ctool_call>", "\\", "<", "u003c", "tool_call>", " ", "[X]", "\\u005bX]",
+]  # fmt: skip
 DELIMITERS = ("<tool_call>", "[X]")
 
 

@@ -15,10 +15,7 @@ from tests.tools import function_named
 from toolparse_lab.core.errors import CallRetracted
 from toolparse_lab.integrations.litellm_bridge import completion
 
-TOOLS = [
-    function_named("delete"),
-    function_named("note", required=["text"], text="string"),
-]
+TOOLS = [function_named("delete"), function_named("note", required=["text"], text="string")]
 CALL = '<tool_call>{"name": "delete", "arguments": {}}</tool_call>'
 NOTE = '<tool_call>{"name": "note", "arguments": {"text": "a longer text"}}</tool_call>'
 MIDDLEWARE = tp.hermes_tool_middleware

@@ -42,20 +42,16 @@ ODD = [
     ("<function=note>please ", "</function>"),
     ('<function=note a="please ', '">\n<parameter=content>\nx\n</parameter>\n</function>'),
     ('<tool_call>\n<function=note a="', '">\n</function>\n</tool_call>'),
-    ('<note a="please ', '"><content>x</content></note>'),
-    ('<note content="', '" />'),
+    ('<note a="please ', '"><content>x</content></note>'), ('<note content="', '" />'),
     ("<note><!-- ", "--><content>x</content></note>"),
-    ("<note><content><![CDATA[", "]]></content></note>"),
-    ("<note>please ", "</note>"),
+    ("<note><content><![CDATA[", "]]></content></note>"), ("<note>please ", "</note>"),
     ('<note><content a="', '">x</content></note>'),
     ('<invoke name="note"><parameter name="content">', "</parameter></invoke>"),
-    ('[note(content="', '")]'),
-    ("note(content='please ", "')"),
-    ('[note(content="""', '""")]'),
+    ('[note(content="', '")]'), ("note(content='please ", "')"), ('[note(content="""', '""")]'),
     ('[note(content="x", # ', '\n tags=["y"])]'),
     ('<tool_call>{"name": "note", "arguments": {"', '": "x"}}</tool_call>'),
     ('```json\n{"name": "note", "arguments": {"content": "', '"}}\n```'),
-]
+]  # fmt: skip
 
 
 def written(protocol: str, name: str, arguments: dict[str, Any]) -> str:

@@ -25,13 +25,8 @@ WORDS = ("I will look that up.", "Sure", "user", "The assistant says", "send_mon
          "AI", "reboot now", "Done.\n\nThen", "system", "Action", "<think>", "`", '"', "e.g.", "json")  # fmt: skip
 BETWEEN = ("\n", "\n", "\n", "", " ", "\n\n", ".\n", "\n<|im_end|>", "</tool_call>")
 ARGUMENTS = (
-    "{}",
-    '{"to": 1}',
-    '{"to": "<tool_call>"}',
-    '{"amount": "7"}',
-    '{"to": "a\\nb"}',
-    "[1]",
-)
+    "{}", '{"to": 1}', '{"to": "<tool_call>"}', '{"amount": "7"}', '{"to": "a\\nb"}', "[1]",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("protocol", ["hermes", "auto"])

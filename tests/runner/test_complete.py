@@ -161,11 +161,7 @@ def test_every_parameter_reaches_the_server_and_the_record(mock: MockOpenAI) -> 
     assert mock.headers[-1]["x-team"] == "red"
     assert c.response is not None
     sent = c.response["sent"]
-    assert (sent["seed"], sent["grammar"], sent["top_k"]) == (
-        7,
-        params["grammar"],
-        3,
-    )
+    assert (sent["seed"], sent["grammar"], sent["top_k"]) == (7, params["grammar"], 3)
     assert "messages" not in sent  # as asked, so not written twice
     assert c.system_fingerprint == "mock_fp"
 
@@ -197,12 +193,8 @@ def test_what_the_server_repeats_of_a_key_is_removed(mock: MockOpenAI) -> None:
 def test_a_cut_stream_is_never_finished(mock: MockOpenAI, provider: str) -> None:
     c = ask(mock, "cut=2 say=abcdefghijkl", provider=provider, stream=True)
     assert (c.status, c.error_kind, c.cut, c.finish_reason, c.raw) == (
-        "error",
-        "cut_stream",
-        True,
-        None,
-        "abcdefgh",
-    )
+        "error", "cut_stream", True, None, "abcdefgh",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

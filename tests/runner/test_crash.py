@@ -21,15 +21,8 @@ from toolparse_lab.runner.store.store import Store
 CONNECTIONS = 2 * 3
 KILLS = 10 if EXHAUSTIVE else 3
 OF_THE_MOMENT = {
-    "run_id",
-    "trial_id",
-    "created",
-    "latency",
-    "ttft",
-    "queue_wait",
-    "attempt",
-    "retries",
-}
+    "run_id", "trial_id", "created", "latency", "ttft", "queue_wait", "attempt", "retries",
+}  # fmt: skip
 
 pytestmark = [
     pytest.mark.slow,
@@ -84,7 +77,7 @@ def test_a_run_that_is_killed_again_and_again_ends_as_if_nothing_had_happened(
                         "model": r.model.name.removeprefix("openai/"),
                         "messages": list(r.messages),
                         **r.params,
-                    },
+                    }
                 )
                 for key, r in plan.requests.items()
             }

@@ -265,14 +265,8 @@ def test_failures_here_and_there_give_no_model_up(store: Store) -> None:
     with MockOpenAI() as mock:
         m = model(mock.url, max_retries=0, timeout=1)
         orders = [
-            "",
-            "status=500 ",
-            "status=401 ",
-            "",
-            "cut=1 ",
-            "status=400 overflow ",
-            "abort=1 ",
-        ]
+            "", "status=500 ", "status=401 ", "", "cut=1 ", "status=400 overflow ", "abort=1 ",
+        ]  # fmt: skip
         asked = [
             r
             for n in range(21)

@@ -15,11 +15,7 @@ from toolparse_lab.runner.exchange.types import Completion, Model, Request
 from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.runner.local import engine
 from toolparse_lab.runner.local.engine import EngineError, LocalEngine, local_engine, thread_count
-from toolparse_lab.runner.local.setup import (
-    install_commands,
-    local_model_path,
-    local_model_ready,
-)
+from toolparse_lab.runner.local.setup import install_commands, local_model_path, local_model_ready
 from toolparse_lab.runner.loop import run_sync
 
 pytestmark = [

@@ -160,9 +160,7 @@ def test_a_conversation_in_a_strict_mode(tmp_path: Path) -> None:
         assert [body["tools"][0]["function"]["strict"] for body in mock.bodies] == [True, True]
 
 
-def test_a_schema_without_a_strict_form_is_refused_before_anything_is_sent(
-    tmp_path: Path,
-) -> None:
+def test_a_schema_without_a_strict_form_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     parameters = {"type": "object", "properties": {"when": {"not": {"type": "null"}}}}
     tool = {"name": "book", "parameters": parameters}
     cases = [CASES[0], {"id": "b", "input": "hi", "tools": [tool], "target": []}]

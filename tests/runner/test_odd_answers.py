@@ -65,8 +65,7 @@ def test_a_malformed_member_does_not_cost_the_answer(server: OneAnswer, body: An
 
 
 @pytest.mark.parametrize(
-    "body",
-    [{"error": {"message": "loading"}}, {"detail": "loading"}, response(choices=[])],
+    "body", [{"error": {"message": "loading"}}, {"detail": "loading"}, response(choices=[])]
 )
 def test_what_is_no_answer_is_none(server: OneAnswer, body: Any) -> None:
     assert server.ask(body).status == "error"

@@ -92,12 +92,8 @@ def test_everything_is_asked_once_and_a_second_run_asks_nothing(store: Store) ->
     run_id = store.begin_run({}, [PlanItem(str(n), "m", r.key) for n, r in enumerate(asked)])
     summary = run([*asked, *asked[:7]], store, run_id=run_id, complete=provider)
     assert (summary.planned, summary.done, summary.cached, summary.failed, summary.calls) == (
-        30,
-        30,
-        0,
-        0,
-        30,
-    )
+        30, 30, 0, 0, 30,
+    )  # fmt: skip
     assert summary.complete
     assert Counter(provider.asked) == Counter(f"say={i}" for i in range(30))
     assert store.run(run_id).status == "complete"

@@ -43,15 +43,9 @@ TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"n": {"type
 ANSWER = 'say=<tool_call>{"name": "f", "arguments": {"n": "3"}}</tool_call>'
 # The server says again what it was sent, in forms that servers, proxies and logs have.
 ORDERS = [
-    "",
-    "status=401 confess ",
-    "status=500 confess ",
-    "status=400 confess=quoted ",
-    "status=403 confess=base64 ",
-    "status=422 confess=html ",
-    "cut=2 ",
-    "abort=1 ",
-]
+    "", "status=401 confess ", "status=500 confess ", "status=400 confess=quoted ",
+    "status=403 confess=base64 ", "status=422 confess=html ", "cut=2 ", "abort=1 ",
+]  # fmt: skip
 
 _PEM = "\n".join(
     [

@@ -19,13 +19,9 @@ def found(result: ParseResult) -> list[tuple[str, str, str | None]]:
 
 def test_every_part_of_the_example_is_marked() -> None:
     assert found(example()) == [
-        ("call", EXAMPLE, None),
-        ("opener", "<tool_call>", None),
-        ("name", "f", None),
-        ("argument", "1", "/a"),
-        ("edit", ",", None),
-        ("closer", "</tool_call>", None),
-    ]
+        ("call", EXAMPLE, None), ("opener", "<tool_call>", None), ("name", "f", None),
+        ("argument", "1", "/a"), ("edit", ",", None), ("closer", "</tool_call>", None),
+    ]  # fmt: skip
 
 
 def test_marks_of_several_calls() -> None:

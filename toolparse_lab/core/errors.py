@@ -231,12 +231,7 @@ class UnreadableTemplate(UsageError):
     code = "unreadable-template"
 
     def __init__(
-        self,
-        message: str,
-        *,
-        probe: str | None = None,
-        text: str = "",
-        **details: Unpack[Details],
+        self, message: str, *, probe: str | None = None, text: str = "", **details: Unpack[Details]
     ) -> None:
         self.probe, self.text = probe, text
         super().__init__(message, **details)

@@ -45,30 +45,13 @@ _PRESETS = {
 }
 
 __all__ = [
-    "Answer",
-    "AnswerStream",
-    "AskAgain",
-    "CallCorrection",
-    "CorrectedAnswer",
-    "PartStream",
-    "Reply",
-    "ToolCallMiddleware",
-    "Turn",
-    "acorrect_answer",
-    "correct_answer",
-    "corrections",
-    "create_dynamic_if_then_else_schema",
-    "create_stream_parser",
-    "create_tool_middleware",
-    "extract_tool_call_segments",
-    "failures_of",
-    "fix_tool_call_with_schema",
-    "gemma_tool_middleware",
-    "hermes_tool_middleware",
-    "parse_generated_text",
-    "parts_of",
+    "Answer", "AnswerStream", "AskAgain", "CallCorrection", "CorrectedAnswer", "PartStream",
+    "Reply", "ToolCallMiddleware", "Turn", "acorrect_answer", "correct_answer", "corrections",
+    "create_dynamic_if_then_else_schema", "create_stream_parser", "create_tool_middleware",
+    "extract_tool_call_segments", "failures_of", "fix_tool_call_with_schema",
+    "gemma_tool_middleware", "hermes_tool_middleware", "parse_generated_text", "parts_of",
     "xml_tool_middleware",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -320,11 +320,7 @@ class Answer:
             self.calls.take_list(pieces, whole=at is None)
 
     def _add_text(
-        self,
-        pieces: list[str],
-        text: Any,
-        at: float | None,
-        kind: Literal["content", "reasoning"],
+        self, pieces: list[str], text: Any, at: float | None, kind: Literal["content", "reasoning"]
     ) -> None:
         # at None: a whole message, without chunks.
         if not isinstance(text, str) or not text:

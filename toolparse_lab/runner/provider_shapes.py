@@ -90,11 +90,7 @@ def _counts(sent: Any, received: Any) -> dict[str, Any] | None:
     if not isinstance(sent, (int, float)) or not isinstance(received, (int, float)):
         return None
     sent, received = int(sent), int(received)
-    return {
-        "prompt_tokens": sent,
-        "completion_tokens": received,
-        "total_tokens": sent + received,
-    }
+    return {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
 
 
 # -- whole answers

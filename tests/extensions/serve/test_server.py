@@ -157,8 +157,7 @@ def test_an_endpoint_for_others_looks_at_the_key_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["get / HTTP/1.1", "GET x HTTP/1.1", "GET @x/ HTTP/1.1", "GET / HTTP/2"],
+    "line", ["get / HTTP/1.1", "GET x HTTP/1.1", "GET @x/ HTTP/1.1", "GET / HTTP/2"]
 )
 def test_an_odd_request_line_is_refused(line: str, server: Proxy) -> None:
     head = (

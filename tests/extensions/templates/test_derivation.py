@@ -76,7 +76,7 @@ def test_each_family_is_derived_read_and_written(family: str) -> None:
         tp.parse(TEXTS[family], remade, TOOLS).calls
         == tp.parse(TEXTS[family], protocol, TOOLS).calls
     )
-    report = check_protocol(protocol, examples=8)
+    report = check_protocol(protocol, examples=20 if EXHAUSTIVE else 3)
     laws = {finding.law for finding in report.violated}
     assert laws <= ({"trace replay"} if family == "flags" else set()), str(report)
 

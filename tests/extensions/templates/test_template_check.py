@@ -299,7 +299,7 @@ def test_a_trace_changes_no_text() -> None:
         {"messages": [{"role": "user", "content": "x"}], "tools": []},
         {"messages": 3},
     ]
-    for text in (*FAMILIES.values(), *CLEAN.values()):
+    for text in [*FAMILIES.values(), *CLEAN.values()][:: 1 if EXHAUSTIVE else 4]:
         plain = ChatTemplate(text).render(jobs)
         traced = ChatTemplate(text).render(jobs, flips=[None, None])
         assert [(r.text, r.error, r.line) for r in plain] == [

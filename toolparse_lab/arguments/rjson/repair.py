@@ -14,14 +14,7 @@ from ...core.types import Edit, Problem, Span
 from ...core.values import Value, same
 from .damage import Damage
 from .positions import Doubled, EditMap, apply_edits, find_places, key_start
-from .strict import (
-    Duplicate,
-    Refusal,
-    read_around,
-    read_if_strict,
-    read_sequence,
-    read_unique,
-)
+from .strict import Duplicate, Refusal, read_around, read_if_strict, read_sequence, read_unique
 
 # How it works. A text that is strict JSON is read by one call and done. Any other goes through
 # four stages: the values are looked for, in code fences and among words (`_Search`); each is walked

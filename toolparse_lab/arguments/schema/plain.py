@@ -15,14 +15,7 @@ from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeAlias
 
 from ...core.types import Policy
-from ...core.values import (
-    Num,
-    Value,
-    escape_surrogates,
-    escape_token,
-    read_strict,
-    write_canonical,
-)
+from ...core.values import Num, Value, escape_surrogates, escape_token, read_strict, write_canonical
 from .conforms import OverBudget, TooDeep, conforms
 from .kinds import LEAVES, is_type
 from .scalars import TEXT_READERS, Record, holds_bare_null, holds_typed_text

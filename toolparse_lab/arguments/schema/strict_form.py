@@ -11,14 +11,7 @@ from typing import Any
 
 from ...core.errors import NoStrictForm
 from ...core.types import JsonSchema
-from ...core.values import (
-    Value,
-    escape_token,
-    nodes,
-    pointer_tokens,
-    read_plain,
-    write_canonical,
-)
+from ...core.values import Value, escape_token, nodes, pointer_tokens, read_plain, write_canonical
 from .conforms import Budget, OverBudget, TooDeep, conforms, is_member
 from .kinds import is_type
 from .sound import Sound, node_at, sound_schema

@@ -24,10 +24,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "debug recorded answers": {
         "ingest": ("recorded", "turn answers that another program recorded into a run"),
         "list": ("recorded", "list the runs of a store, the protocols, or the configured models"),
-        "view": (
-            "recorded",
-            "show one trial: the question, the answer and its parse",
-        ),
+        "view": ("recorded", "show one trial: the question, the answer and its parse"),
         "open": ("recorded", "work on recorded answers or on one text in the browser"),
     },
     "ask models and compare": {
@@ -56,7 +53,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "config": ("project", "show the settings in force, and their sources"),
     },
     "try it on the embedded model": {
-        "demo": ("project", "run the main job on the embedded model, which it installs"),
+        "demo": ("project", "run the main job on the embedded model, which it installs")
     },
 }
 

@@ -204,20 +204,12 @@ def _told_of(rows: Frame) -> _Told:
 # What `toolparse list` lists -> its columns.
 _LISTS = {
     "runs": (
-        "run_id",
-        "created",
-        "status",
-        "items",
-        "done",
-        "not_answered",
-        "cases",
-        "cost",
-        "models",
+        "run_id", "created", "status", "items", "done", "not_answered", "cases", "cost", "models",
         "arms",
     ),
     "protocols": ("protocol", "aliases", "what"),
     "models": ("model", "name", "api_base", "api_key_env"),
-}
+}  # fmt: skip
 
 
 @verb(
@@ -285,10 +277,7 @@ _LISTED = "`toolparse report --score` lists the trials with their cases, models 
     POLICY,
     COLOR,
     JSON,
-    examples=(
-        "toolparse view latest",
-        "toolparse view latest --case timer-3 --html trial.html",
-    ),
+    examples=("toolparse view latest", "toolparse view latest --case timer-3 --html trial.html"),
 )
 def _view(options: Any) -> int:
     settings = settings_of(options)

@@ -6,16 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import BadOptions
-from ..console import (
-    put,
-    put_json,
-    put_table,
-    put_told,
-    records,
-    report_width,
-    say,
-    terminal_width,
-)
+from ..console import put, put_json, put_table, put_told, records, report_width, say, terminal_width
 from ..options import (
     CONFIG,
     JSON,
@@ -66,16 +57,9 @@ GATE = (
 # What a report by cells takes, and a ladder or scores do not.
 _OF_CELLS = "by baseline cluster fail_under confident gate"
 _SCORE_COLUMNS = (
-    "trial_id",
-    "case_id",
-    "model",
-    "arm",
-    "parse_protocol",
-    "trial",
-    "outcome",
-    "sub_code",
+    "trial_id", "case_id", "model", "arm", "parse_protocol", "trial", "outcome", "sub_code",
     "score_success",
-)
+)  # fmt: skip
 _FILES = (".html", ".md", ".csv", ".parquet")  # those of `save_sentences`, a slow import
 
 
@@ -188,13 +172,7 @@ def _reports_of_file(options: Any, settings: Settings) -> list[Report]:
     # The sort is stable: after the headline the order of the file stays.
     policies.sort(key=lambda policy: policy != HEADLINE)
     return [
-        report(
-            view,
-            options.by,
-            baseline=options.baseline,
-            policy=policy,
-            cluster=options.cluster,
-        )
+        report(view, options.by, baseline=options.baseline, policy=policy, cluster=options.cluster)
         for policy in policies
     ]
 

@@ -482,8 +482,7 @@ class ToolCall:
             problems=tuple(map(problem_in, d["problems"])),
             segment=segments[d["segment_index"]],
             origins=_known_origins(
-                origins_in(d["origins"]),
-                sources_in(d["sources"]) if "sources" in d else None,
+                origins_in(d["origins"]), sources_in(d["sources"]) if "sources" in d else None
             ),
             readings=tuple(map(Reading.from_dict, d.get("readings", ()))),
         )

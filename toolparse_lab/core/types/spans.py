@@ -36,11 +36,7 @@ def maker_of(cls: Callable[P, T]) -> Callable[P, T]:
         self.__class__ = cls
 
     rows = [
-        (
-            row.name,
-            Any,
-            field(default=row.default, default_factory=row.default_factory),
-        )
+        (row.name, Any, field(default=row.default, default_factory=row.default_factory))
         for row in fields(cls)  # type: ignore[arg-type]
     ]
     twin: Any = make_dataclass(

@@ -687,10 +687,7 @@ class _Rules:
 
 
 def _compare_all(
-    calls: Sequence[Call],
-    target: Sequence[Any],
-    tools: Sequence[ToolSpec],
-    matchers: Matchers,
+    calls: Sequence[Call], target: Sequence[Any], tools: Sequence[ToolSpec], matchers: Matchers
 ) -> _Table:
     schemas = {tool.name: tool.schema for tool in tools}
     return [[_compare_call(call, want, schemas, matchers) for want in target] for call in calls]

@@ -33,12 +33,7 @@ from ...core.values import Value, read_strict, same, write_canonical
 from ...core.values.printable import printable
 from ...formats.base import Signs
 from ...middleware.flow.reading import internal_problem, internal_problem_of
-from ...parser.recognition.attempts import (
-    Attempt,
-    example_spans,
-    find_attempt,
-    parameter_names,
-)
+from ...parser.recognition.attempts import Attempt, example_spans, find_attempt, parameter_names
 from ...parser.recognition.lost_calls import CALL_ENDS
 from ...parser.recognition.shown import masked, shown_ranges
 from ...runner.exchange.types import Completion

@@ -234,13 +234,9 @@ class PieceReader:
             **observed.numbers,
         )
         in_key = [
-            raw,
-            captured.reasoning,
-            observed.endpoint_kind,
-            observed.error,
-            captured.finish_reason,
+            raw, captured.reasoning, observed.endpoint_kind, observed.error, captured.finish_reason,
             observed.whole,
-        ]
+        ]  # fmt: skip
         columns = observed.columns
         return Answer(
             observed.line,

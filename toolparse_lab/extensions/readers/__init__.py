@@ -17,17 +17,11 @@ if TYPE_CHECKING:
     from .streams import StreamDiff, stream_diff
 
 __all__ = [
-    "VERBS",
-    "StreamDiff",
-    "add_reader",
-    "reader",
-    "readers_added",
-    "remove_reader",
-    "stream_diff",
-]
+    "VERBS", "StreamDiff", "add_reader", "reader", "readers_added", "remove_reader", "stream_diff",
+]  # fmt: skip
 
 VERBS: Mapping[str, tuple[str, str]] = {
-    "reader": ("verbs", "fetch the parsers of a release of vLLM, SGLang or transformers"),
+    "reader": ("verbs", "fetch the parsers of a release of vLLM, SGLang or transformers")
 }
 
 if not TYPE_CHECKING:

@@ -136,9 +136,7 @@ def spec_of(text: str) -> tuple[Package, str]:
     # A version becomes a folder's name.
     if not equal or not version.replace(".", "").replace("+", "").replace("-", "").isalnum():
         raise BadOptions(
-            "a reader is a package and its exact version",
-            got=text,
-            expected="such as vllm==0.33.0",
+            "a reader is a package and its exact version", got=text, expected="such as vllm==0.33.0"
         )
     name = name.strip().lower()
     if name not in PACKAGES:

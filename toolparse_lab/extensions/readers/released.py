@@ -103,12 +103,7 @@ def _is_command(x: Any) -> bool:
 
 
 def outside_reader(
-    name: str,
-    *,
-    python: str = "",
-    template: Any = None,
-    plugin: str = "",
-    seconds: float = SECONDS,
+    name: str, *, python: str = "", template: Any = None, plugin: str = "", seconds: float = SECONDS
 ) -> ForeignProtocol:
     """Return the reader of a name. Its process starts with the first text.
 

@@ -31,21 +31,14 @@ else:
     )
 
 __all__ = [
-    "Gateway",
-    "LocalServer",
-    "Proxy",
-    "Recorder",
-    "RunRecorder",
-    "proxy",
-    "recorder",
-    "serve",
+    "Gateway", "LocalServer", "Proxy", "Recorder", "RunRecorder", "proxy", "recorder", "serve",
     "serve_local",
-]
+]  # fmt: skip
 
 VERBS: Mapping[str, tuple[str, str]] = {
     "serve": (
         "verbs",
         "put tool calling in front of an endpoint, record what passes to it, or serve the embedded "
         "model",
-    ),
+    )
 }

@@ -19,15 +19,7 @@ from ...runner.exchange.types import MOST_ANSWER
 from ...runner.litellm_door import close_clients, recording_litellm
 from ...runner.litellm_faults import allow_tools_without_mcp
 from .chat import Chat, Upstream
-from .server import (
-    Refusal,
-    Rules,
-    Server,
-    body_of,
-    check_address,
-    headers_of,
-    json_response,
-)
+from .server import Refusal, Rules, Server, body_of, check_address, headers_of, json_response
 
 if TYPE_CHECKING:
     from .run_recorder import RunRecorder

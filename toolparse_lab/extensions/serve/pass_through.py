@@ -30,12 +30,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from ...core.errors import BadOptions
-from ...runner.exchange.redaction import (
-    is_http_address,
-    redact,
-    redact_url,
-    url_secrets,
-)
+from ...runner.exchange.redaction import is_http_address, redact, redact_url, url_secrets
 from ...runner.exchange.types import End, Passed
 from .raw_flags import raw_flags, with_flags
 from .secrets import secrets_of_request, without_secrets

@@ -41,15 +41,6 @@ VERBS: Mapping[str, tuple[str, str]] = {
 }
 
 __all__ = [
-    "Diagnosis",
-    "Endpoints",
-    "Power",
-    "Shrunk",
-    "ShrunkRequest",
-    "blame",
-    "endpoints",
-    "planned_power",
-    "power",
-    "shrink",
-    "shrink_request",
-]
+    "Diagnosis", "Endpoints", "Power", "Shrunk", "ShrunkRequest", "blame", "endpoints",
+    "planned_power", "power", "shrink", "shrink_request",
+]  # fmt: skip

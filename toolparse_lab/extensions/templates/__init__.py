@@ -25,30 +25,17 @@ if TYPE_CHECKING:
     from .laws.check_stream import StreamReport, check_stream
 
 __all__ = [
-    "VERBS",
-    "Derivation",
-    "DerivedProtocol",
-    "LawReport",
-    "ReplayReport",
-    "StreamReport",
-    "TemplateReport",
-    "check_protocol",
-    "check_stream",
-    "check_template",
-    "model_prompt",
-    "protocol_from_chat_template",
-    "protocol_from_response_template",
-    "replay_check",
-    "response_template_for",
-    "response_template_of",
-    "structural_tag_of",
-]
+    "VERBS", "Derivation", "DerivedProtocol", "LawReport", "ReplayReport", "StreamReport",
+    "TemplateReport", "check_protocol", "check_stream", "check_template", "model_prompt",
+    "protocol_from_chat_template", "protocol_from_response_template", "replay_check",
+    "response_template_for", "response_template_of", "structural_tag_of",
+]  # fmt: skip
 
 VERBS: Mapping[str, tuple[str, str]] = {
     "template": (
         "verbs",
         "derive the protocol of a chat template, or check the values and turns that it loses",
-    ),
+    )
 }
 
 if not TYPE_CHECKING:

@@ -15,7 +15,7 @@ if not TYPE_CHECKING:
     __getattr__ = late_names(__name__, {"rewards": "reward", "rows": "Written sft"})
 
 VERBS: Mapping[str, tuple[str, str]] = {
-    "sft": ("verbs", "write the right answers of a run as chat rows to train on"),
+    "sft": ("verbs", "write the right answers of a run as chat rows to train on")
 }
 
 __all__ = ["Written", "reward", "sft"]

@@ -35,14 +35,9 @@ from .response import FIELD, AnswerIds, Asked, blame_of, findings_of, with_feedb
 
 # Members of a delta, apart from text and calls, that must not be lost with the text.
 _OTHER = (
-    "function_call",
-    "audio",
-    "images",
-    "annotations",
-    "reasoning_content",
-    "thinking_blocks",
+    "function_call", "audio", "images", "annotations", "reasoning_content", "thinking_blocks",
     "reasoning_items",
-)
+)  # fmt: skip
 
 _MOST_RECEIVED = 100_000  # chunks that are kept for what they say of the server; of more, nothing
 

@@ -279,13 +279,9 @@ class CorrectedCall:
 OnEvent: TypeAlias = Callable[[str, Mapping[str, Any]], None]
 # The names of the events; those of the Go orchestrator but for `parameters_corrected` and the last.
 EVENTS = (
-    "type_coercion_applied",
-    "validation_feedback_started",
-    "parameters_corrected",
-    "validation_feedback_success",
-    "validation_feedback_failed",
-    "layer3_rescued",
-)
+    "type_coercion_applied", "validation_feedback_started", "parameters_corrected",
+    "validation_feedback_success", "validation_feedback_failed", "layer3_rescued",
+)  # fmt: skip
 LOGGER = logging.getLogger("toolparse_lab.type_safety")
 # Event -> level, the record's `operation`, its message: those of the orchestrator.
 _RECORDS: Mapping[str, tuple[int, str, str]] = {

@@ -18,13 +18,7 @@ from ..drive import adrive, drive
 from .call import Accepted, Correct, CorrectedCall, Need, OnEvent, RunTool, corrected_call
 from .failure import ToolFailure, ToolRefused, issues_in_body
 from .feedback import Feedback
-from .prompt import (
-    Corrected,
-    CorrectionContext,
-    CorrectionWording,
-    correction_messages,
-    read_paid,
-)
+from .prompt import Corrected, CorrectionContext, CorrectionWording, correction_messages, read_paid
 
 Tool: TypeAlias = Callable[..., Any]
 # Gives corrected arguments, `Corrected`, or an awaitable of one; raises where it cannot.

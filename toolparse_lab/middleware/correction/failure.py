@@ -280,27 +280,15 @@ Detector: TypeAlias = Callable[[Refused], Sequence[Issue]]
 # What Go's orchestrator looks for, in lower case, anywhere in the error and its body. Its design
 # and its code differ in one line each.
 GO_PHRASES_PLANNED = (
-    "cannot unmarshal string into",
-    "cannot unmarshal number into",
-    "cannot unmarshal bool into",
-    "json: cannot unmarshal",
-    "type mismatch",
-    "invalid type",
-    "expected number",
-    "expected string",
+    "cannot unmarshal string into", "cannot unmarshal number into", "cannot unmarshal bool into",
+    "json: cannot unmarshal", "type mismatch", "invalid type", "expected number", "expected string",
     "expected boolean",
-)
+)  # fmt: skip
 GO_PHRASES = (
-    "cannot unmarshal string into",
-    "cannot unmarshal number into",
-    "json: cannot unmarshal",
-    "type mismatch",
-    "invalid type",
-    "expected number",
-    "expected string",
-    "expected boolean",
+    "cannot unmarshal string into", "cannot unmarshal number into", "json: cannot unmarshal",
+    "type mismatch", "invalid type", "expected number", "expected string", "expected boolean",
     "invalid value",
-)
+)  # fmt: skip
 _TRANSIENT = frozenset((401, 403, 404, 408, 425, 429))
 
 

@@ -29,26 +29,8 @@ from .tool_loop import (
 )
 
 __all__ = [
-    "OPEN",
-    "STOPS",
-    "Conversation",
-    "ConversationTurn",
-    "Flow",
-    "Middleware",
-    "NativeTools",
-    "Record",
-    "Runnable",
-    "Stop",
-    "ToolRun",
-    "adrive",
-    "advance",
-    "answer_reader",
-    "asked_of",
-    "drive",
-    "is_unlifted",
-    "read_answer",
-    "recorded_tokens",
-    "result_row",
-    "tool_loop",
+    "OPEN", "STOPS", "Conversation", "ConversationTurn", "Flow", "Middleware", "NativeTools",
+    "Record", "Runnable", "Stop", "ToolRun", "adrive", "advance", "answer_reader", "asked_of",
+    "drive", "is_unlifted", "read_answer", "recorded_tokens", "result_row", "tool_loop",
     "with_recorded",
-]
+]  # fmt: skip

@@ -13,19 +13,7 @@ from .request import (
 )
 
 __all__ = [
-    "PLAN",
-    "Input",
-    "PlanAnswer",
-    "PlanProtocol",
-    "PlanRun",
-    "Step",
-    "StepRun",
-    "TaskPlan",
-    "arun_plan",
-    "plan_from_request",
-    "plan_messages",
-    "read_plan",
-    "read_plan_answer",
-    "resolve",
+    "PLAN", "Input", "PlanAnswer", "PlanProtocol", "PlanRun", "Step", "StepRun", "TaskPlan",
+    "arun_plan", "plan_from_request", "plan_messages", "read_plan", "read_plan_answer", "resolve",
     "run_plan",
-]
+]  # fmt: skip

@@ -303,8 +303,7 @@ def _forms(secret: str) -> Iterable[str]:
 # What a credential looks like in running text; the first two groups of a match stay.
 _IN_TEXT = (
     re.compile(
-        r"()()-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.{0,20000}?-----END [A-Z ]{0,40}KEY-----",
-        re.S,
+        r"()()-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.{0,20000}?-----END [A-Z ]{0,40}KEY-----", re.S
     ),
     re.compile(r"(?i)\b(bearer|basic)(\s+|%20)(?!realm)[A-Za-z0-9._~+/=-]{8,}"),
     re.compile(r"()()\b(?:sk|pk|rk)-[A-Za-z0-9_-]{8,}"),

@@ -588,24 +588,10 @@ class Completion:
 
 
 __all__ = [
-    "ERROR_KINDS",
-    "KEY_VERSION",
-    "PROVIDER_HINTS",
-    "RAW_COMPLETION",
-    "RESULT_KEYS",
-    "Chunk",
-    "Completion",
-    "EndpointKind",
-    "ErrorKind",
-    "Fidelity",
-    "Held",
-    "Model",
-    "PlanItem",
-    "Questions",
-    "Request",
-    "questions_of",
-    "redact",
-]
+    "ERROR_KINDS", "KEY_VERSION", "PROVIDER_HINTS", "RAW_COMPLETION", "RESULT_KEYS", "Chunk",
+    "Completion", "EndpointKind", "ErrorKind", "Fidelity", "Held", "Model", "PlanItem", "Questions",
+    "Request", "questions_of", "redact",
+]  # fmt: skip
 
 
 End: TypeAlias = Literal["whole", "cut", "caller", "unreachable"]

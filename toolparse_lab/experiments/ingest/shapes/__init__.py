@@ -4,14 +4,6 @@ from .known import PLAIN, ShapeReader, nearest, requests_by_id, shapes, with_sha
 from .shape import CONVERSATION, Log, Shape, ShapedRow
 
 __all__ = [
-    "CONVERSATION",
-    "PLAIN",
-    "Log",
-    "Shape",
-    "ShapeReader",
-    "ShapedRow",
-    "nearest",
-    "requests_by_id",
-    "shapes",
-    "with_shapes",
-]
+    "CONVERSATION", "PLAIN", "Log", "Shape", "ShapeReader", "ShapedRow", "nearest",
+    "requests_by_id", "shapes", "with_shapes",
+]  # fmt: skip
