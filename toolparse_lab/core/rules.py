@@ -459,6 +459,7 @@ _SENTENCES = {
         "The text only shows the call, as the evidence says: it is a draft, and must not be "
         "executed.",
     "call.recovered": "The call stood outside its format.",
+    "call.damaged-mark": "A delimiter of the call is damaged, by a character or two.",
     "choice.no-call":
         "A call was asked for, and the answer is not exactly one of a tool that may be called.",
     "choice.further-call": "Only one call may be made, and this is a further one.",
@@ -523,6 +524,7 @@ _LOSSLESS = {
     "call.rescued-closer": False,
     "call.missing-opener": False,
     "call.recovered": False,
+    "call.damaged-mark": False,
 }
 
 RULES: dict[str, Rule] = {r.id: r for r in _RULES}

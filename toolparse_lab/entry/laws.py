@@ -120,6 +120,8 @@ def merge(events: Iterable[Any]) -> Log:
             continue
 
         start, end = event.span.start, event.span.end
+        if kind == "Recovered" and start == end:
+            log = [(name, a, b, calls and ()) for name, a, b, calls in log]
         is_delta = kind in _DELTAS
         if is_delta and log and log[-1][0] == kind and log[-1][2] == start:
             log[-1] = (kind, log[-1][1], end, None)

@@ -42,8 +42,8 @@ Calls: TypeAlias = tuple[Decoded, ...]
 RULE = "rxml.near-tag"
 FORMAT_WORDS = frozenset(
     ("parameter", "parameters", "param", "argument", "arguments", "arg", "arg_key", "arg_value",
-     "value", "function", "function_call", "function_calls", "invoke", "call", "tool", "tool_call",
-     "tool_calls")
+     "param_key", "param_value", "value", "function", "function_call", "function_calls", "invoke",
+     "call", "tool", "tool_call", "tool_calls")
 )  # fmt: skip
 """Words of call formats that no ordinary markup uses as the name of a tag."""
 
@@ -57,10 +57,13 @@ _ATTRIBUTES = re.compile(r"\s{0,16}[\w:.\-]{1,64}\s{0,16}=\s{0,16}[\"'][^<>\n]{0
 _LONGEST_TAIL = 256
 _MOST_VIEWS = 256
 _CLOSING_TAIL = re.compile(
-    r"(?P<open><|\[)(?P<close>/?)\s*(?P<word>[\w.:-]+)"
+    r"(?P<open><|\[)(?P<close>/?)\s*(?P<word>[\w.:|\uff5c-]+(?:(?<=\uff5c) [\w-]+)?)"
     r"(?P<name>\s*=[^<>\[\]]*)?\s*(?P<end>[>\]])\s*\Z"
 )
 _CDATA = ("<![CDATA[", "]]>")
+_NAMESPACE = re.compile(r"[:|\uff5c]")
+# A value that begins with the bracket of its tag once more; a quotation or a comparison does not.
+_DOUBLED_BRACKET = re.compile(r">(?:[^\W\d_]|[/\n\"'.])")
 
 
 class Disambiguation(ABC):
@@ -167,11 +170,18 @@ class Disambiguation(ABC):
         for index, call in enumerate(calls):
             span = call.name_span
             if span is not None and span != outside:
-                span = Span(*back.raw_span(span.start, span.end))
+                span = self._name_in(call.name, Span(*back.raw_span(span.start, span.end)))
             own = tuple(edit for edit, owner in zip(edits, owners, strict=True) if owner == index)
             places = moved_places(call.places, back.raw_span)
             moved.append(replace(call, name_span=span, edits=own, places=places))
         return tuple(moved)
+
+    def _name_in(self, name: str, span: Span) -> Span | None:
+        # Within a tag that was put right as a whole. None where the name itself was.
+        if len(span) <= len(name):
+            return span
+        at = self.body.find(name, span.start, span.end)
+        return Span(at, at + len(name)) if at >= 0 else None
 
     def _nearest(self, calls: Calls) -> Calls | None:
         try:
@@ -299,7 +309,7 @@ def near_edits(text: str, tags: Sequence[str], rule: str = RULE) -> list[Edit]:
 def _repaired(text: str, tag: str) -> Iterator[str]:
     # A character between a tag's outermost ones may have been in front of it, or after it.
     yield tag
-    if len(text) != len(tag) + 1:
+    if len(text) != len(tag) + 1 or text[-2] == "\n":
         return
     if text[:-2] == tag[:-1] and text[-1] == tag[-1]:
         yield tag + text[-2]
@@ -368,8 +378,8 @@ def is_one_off(text: str, tag: str) -> bool:
 
     if len(text) == len(tag):
         if text[same + 1 :] == tag[same + 1 :]:
-            # At the ends of a tag only a sign may be wrong.
-            is_word = text[same].isspace() or text[same].isalnum()
+            # At the ends of a tag only a sign may be wrong, or a line break at its last one.
+            is_word = text[same].isalnum() or (text[same].isspace() and text[same:] != "\n")
             return 0 < same < len(tag) - 1 or not is_word
         swapped = text[same : same + 2] == tag[same : same + 2][::-1]
         return swapped and text[same + 2 :] == tag[same + 2 :]
@@ -424,6 +434,12 @@ def is_doubtful(
     for path, text in leaves(value):
         if not isinstance(text, str) or _is_plain(text):
             continue
+        if repaired and text[:1] == ">":
+            return True
+        if _DOUBLED_BRACKET.match(text):
+            begin = places().get(path, (0, 0))[0]
+            if body[begin - 1 : begin] == ">":
+                return True
         # Places cost a pass over the body, so they come last.
         if _looks_damaged(text, path, names, fragment) and _stands_bare(
             text, body, places().get(path)
@@ -440,7 +456,7 @@ def is_doubtful(
 
 def _is_plain(value: Value) -> bool:
     # A string without anything that may be part of a tag.
-    if type(value) is not str or "<" in value:
+    if type(value) is not str or "<" in value or value[:1] == ">":
         return False
     last = value[-1:]
     # Copied only where white space follows it, which is rare.
@@ -522,7 +538,7 @@ def stray_end(text: str, names: Collection[str]) -> int:
         return -1
 
     word = match["word"]
-    if word not in names and word.lower() not in FORMAT_WORDS:
+    if word not in names and not _is_format_word(word):
         return -1
     if match["close"]:
         opened = re.search(rf"[<\[]{re.escape(word)}[\s=>\]]", text[: match.start()])
@@ -531,6 +547,16 @@ def stray_end(text: str, names: Collection[str]) -> int:
     # of lists: `a[value]` is code.
     is_own = match["open"] == "<" and word.lower() in FORMAT_WORDS
     return match.start() if is_own else -1
+
+
+def _is_format_word(word: str) -> bool:
+    # In a namespace too, and as the beginning of a longer word.
+    for part in map(str.strip, _NAMESPACE.split(word.lower())):
+        if part in FORMAT_WORDS:
+            return True
+        if any(part.startswith((f"{own}_", f"{own}-")) for own in FORMAT_WORDS):
+            return True
+    return False
 
 
 def _stands_bare(text: str, body: str, place: Place | None) -> bool:

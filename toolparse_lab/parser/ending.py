@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..core.types import HeldBack, Problem, Segment, Span, ToolCall
+from .recognition.damaged_marks import read_damaged_marks
 from .recognition.look_alikes import look_alikes
 from .recognition.lost_calls import OF_SERVER, Reader, doubt_empty_calls, lost_calls, make_drafts
 from .state import Log, Setting
@@ -34,6 +35,8 @@ def finish(log: Log, raw: str, setting: Setting, read: Reader | None) -> None:
     """
     if log.thought_end is not None:
         _end_thought(log, log.thought_end)
+    if read is not None and read_damaged_marks(log, raw, setting, read):
+        return
     closers = setting.closers
     for segment in log.texts if closers else ():
         start, end = segment.span.start, segment.span.end

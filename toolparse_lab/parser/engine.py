@@ -126,7 +126,8 @@ class StreamParser:
             words = any(not text.said(raw).isspace() for text in log.texts)
             again = second_half(log.calls, words)
             make_drafts(log, again, len(raw), REPEATED, REPEATED_MESSAGE)
-        if log.texts or log.thought_end is not None or not log.calls or "\ufffd" in raw:
+        is_read = log.calls and log.calls[0].readable
+        if log.texts or log.thought_end is not None or not is_read or "\ufffd" in raw:
             finish(log, raw, setting, None if self._inner else self._read_inner)
         self._result = ParseResult(
             raw, self.protocol.id, self.options, tuple(log.segments), tuple(log.calls),

@@ -205,7 +205,7 @@ def _read_row(setting: Setting, raw: str, request: Any) -> ParseResult | None:
         decoded = resolver.decode(body, reading)
         if type(decoded) is not tuple or isinstance(decoded, Message) or len(decoded) != 1:
             return None
-        if decoded[0].edits:
+        if decoded[0].edits or not decoded[0].readable:
             return None
         end = start + close.end
         segment = make_segment("call", Span(at, end), Span(start, start + close.start), True)

@@ -100,7 +100,11 @@ class Retract:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Text that the parser held back, and that is a call outside its format."""
+    """Text that the parser held back, and that is a call outside its format.
+
+    At the end, with an empty span, calls whose delimiters are damaged: their text was handed out,
+    and they take the place of all earlier calls, of which none could be read.
+    """
 
     span: Span
     calls: tuple[ToolCall, ...]

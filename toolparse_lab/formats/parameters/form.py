@@ -295,6 +295,7 @@ _NAME = rf"[^\s<>{QUOTES}=,;:|)}}\]][^<>{QUOTES}\r\n]{{0,255}}?"
 _TEXT_NAME = r"[\w.:/-]{1,128}"
 # Some servers lose the space before an attribute, or leave their tokenizer's mark of it.
 _APART = r"[\s\u0120]{0,8}"
+_MORE_WORD = r"[_-][A-Za-z_]{1,24}"  # that some models write behind a closer's word
 _BEHIND_WORD = r"(?:[\s=>\u0120]|name[ \t]{0,8}=)"
 
 
@@ -416,7 +417,8 @@ class TagForm(Form):
             rf"(?=\s{{0,64}}</?(?:{functions}|{parameters})[\s=>]))"
             rf"|(?P<p>{parameters})(?:{_named('p', _STRING)}"
             rf"|>\s{{0,8}}(?P<pt>{_TEXT_NAME})\s{{0,8}}</(?:{parameters})>(?=\s{{0,64}}[^\s<]))"
-            rf"|/[ \t]{{0,8}}(?:(?P<cf>{functions})|(?P<cp>{parameters}))[ \t]{{0,8}}>"
+            rf"|/[ \t]{{0,8}}(?:(?P<cf>{functions})|(?P<cp>{parameters}))"
+            rf"(?P<more>{_MORE_WORD})?\s{{0,8}}>"
             rf"|(?P<cut>[^<>]{{0,400}}\Z|(?:{inner or '(?!)'})\Z"
             rf"|(?:{functions}|{parameters})>\s{{0,64}}"
             rf"(?:{_TEXT_NAME}\s{{0,64}}(?:</?[a-z_]{{0,16}})?)?\Z"
@@ -467,7 +469,7 @@ class TagForm(Form):
 
     def closers_like(self, *, function: bool) -> str:
         words = self.functions if function else self.parameters
-        return rf"</[ \t]{{0,8}}(?i:{'|'.join(words)})[ \t]{{0,8}}>"
+        return rf"</[ \t]{{0,8}}(?i:{'|'.join(words)})(?:{_MORE_WORD})?\s{{0,8}}>"
 
 
 MarkKind: TypeAlias = Literal["function", "/function", "parameter", "/parameter", "json"]
@@ -501,7 +503,7 @@ def _named(group: str, attributes: str = "") -> str:
     # The group of the name is `{group}n`. attributes: of those that may follow and mean nothing.
     return (
         rf"(?:[ \t]{{0,8}}=|{_APART}name[ \t]{{0,8}}=)[ \t]{{0,8}}"
-        rf"[{QUOTES}]?(?P<{group}n>{_NAME})[{QUOTES}]?{attributes}[ \t]{{0,8}}"
+        rf"[{QUOTES}]?(?P<{group}n>{_NAME})[{QUOTES}]?{attributes}\s{{0,8}}"
         rf"{'(?P<self>/)?' if group == 'f' else ''}>"
     )
 
@@ -523,6 +525,11 @@ def closes_itself(match: re.Match[str]) -> bool:
 _CLOSERS = {"cf": "/function", "cp": "/parameter"}
 
 
+def has_more_words(match: re.Match[str]) -> bool:
+    # Such a closer counts only between the tags, where no value has it for its own.
+    return "more" in match.re.groupindex and match["more"] is not None
+
+
 def kind_of(match: re.Match[str]) -> str:
     """Return the kind of a match of `Form.tags`: "function", "/function", "parameter",
     "/parameter", "opener", "closer" or "cut".
@@ -532,4 +539,6 @@ def kind_of(match: re.Match[str]) -> str:
     if match["p"]:
         return "parameter"
     group = str(match.lastgroup)  # it has no name in it
+    if group == "more":
+        group = "cf" if match["cf"] else "cp"
     return _CLOSERS.get(group, group)

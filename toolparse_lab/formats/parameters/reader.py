@@ -98,6 +98,7 @@ _Text: TypeAlias = tuple[str, int, int]
 
 _VALUE = re.compile(r"\s*+<value>((?:[^<]|<(?!/?value>))*+)</value>\s*+")
 # What in front of the first function is more than words: the beginning of markup, JSON or a tag.
+_NO_MARKUP = re.compile(r"[^<>\[\]=]{1,80}")
 _NO_PROSE = re.compile(r"[<{\[=]")
 
 
@@ -128,6 +129,7 @@ class FunctionReader:
         self._index = start
         # The text may end inside the last function of a block without its closer.
         self._cut = last and not context.closed
+        self._last = last
         self._end = len(body) if last else scan.marks[stop].start
         self._head = self._marks[0]
         self._pos = self._head.end
@@ -266,6 +268,10 @@ class FunctionReader:
             return
 
         at = pos + len(text) - len(text.lstrip())
+        # Behind the last function nothing but its block's closer is to come.
+        if closed and self._last and self._context.closed and _NO_MARKUP.fullmatch(text):
+            self._fix(at, pos + len(text.rstrip()), "", "tags.prose")
+            return
         between = "functions" if closed else "parameters"
         message = f"neither a tag nor white space between the {between}: {text.strip()[:40]!r}"
         # At the end of a text that was cut off it may be the beginning of a tag.

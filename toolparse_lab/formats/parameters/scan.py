@@ -10,7 +10,16 @@ from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
 from ..json.scan import JsonBody
 from ..scan import Close, CloseKind
-from .form import Form, Mark, MarkKind, closes_itself, function_group, kind_of, names_function
+from .form import (
+    Form,
+    Mark,
+    MarkKind,
+    closes_itself,
+    function_group,
+    has_more_words,
+    kind_of,
+    names_function,
+)
 from .strict import strict_form
 
 INDENT = 64  # a tag further right than this is on no line of its own
@@ -345,6 +354,8 @@ class ParameterScan:
             return end
         if kind in ("function", "opener"):
             return self._quotation(tail, match, kind, final)
+        if has_more_words(match):
+            return end
         # A closer of another word than its opener's is content: `</param>` in the value of a
         # `<parameter=…>` is text, and left to the reader where the value's own closer never comes.
         if kind == "/parameter" and self.form.is_pair(self._param_word, match["cp"]):

@@ -81,7 +81,7 @@ def read_flat(body: str, view: View, text_key: str) -> FlatBody | None:
 
     for name, text, gap in elements:
         kind = kinds.get(name)
-        if kind is None:
+        if kind is None or text[:1] == ">":  # the bracket of its tag may be there twice
             return None
 
         size += 2 * len(name) + len(text) + len(gap) + _MARKS

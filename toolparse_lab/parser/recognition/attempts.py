@@ -85,7 +85,7 @@ _FENCED = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
 
 # What may stand between a tool's name and what it is called with: tokens, tags, a fence, a label.
 _GLUE = (
-    r"(?:\s|[\"'”*`]|,|[:：=]|->|<[^<>\n]{1,80}>|\[[A-Z_]{1,20}\]\w{0,40}|```\w{0,20}"
+    r"(?:\s|[\"'”*`>]|,|[:：=]|->|<[^<>\n]{1,80}>|\[[A-Z_]{1,20}\]\w{0,40}|```\w{0,20}"
     r"|:\d{1,4}(?!\d)|(?i:\W{0,3}\b(?:with|and|(?:(?:action|tool|function)[ _])?"
     r"(?:arguments?|args|parameters?|params|input))\b\W{0,3})){0,12}?"
 )
@@ -164,7 +164,7 @@ def _patterns_of(
 ) -> Patterns:
     # names, parameters: sorted, so that one set of tools is compiled once.
     tool, key = longest_of(names), longest_of(parameters)
-    head = rf"(?=\s*(?:[\[{{<\"'(]|\Z|(?:functions\.|call:)?(?:{tool})(?!\w)))"
+    head = rf"(?=\s*(?:[\[{{<\"'(]|\Z|(?:functions\.|call:)?(?:{tool})))"
     # The name as a word of its own, in the namespace that some formats put before it.
     name = rf"(?<![\w.-])(?:functions?\.|tools?\.|default_api\.)?(?:{tool})(?![\w-])"
     label = r"[ \t]*(?:[^\W\d_][\w ]{0,30}[ \t]*[:：=][ \t]*)?"
@@ -182,7 +182,8 @@ def _patterns_of(
                 rf"|<(?!{_TAGS_OF_WORDS}\b)[^<>\n]{{1,120}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,120}}>"
                 rf"|>[^<>\n]{{0,60}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,60}}<"
                 rf"|<(?!/|{_TAGS_OF_WORDS}\b)[^<>\n]{{1,80}}>\s{{0,9}}{name}(?::\d{{1,4}})?\s{{0,9}}<"
-                rf"|^[ \t]*{name}[ \t]*\n\s{{0,40}}<(?:{key})>",
+                rf"|^[ \t]*{name}[ \t]*\n\s{{0,40}}<(?:{key})>"
+                rf"|(?<!\w)to=(?:functions\.)?(?:{tool})[ \t]*[<|]",
                 re.IGNORECASE | re.MULTILINE,
             ),
         ),

@@ -1,0 +1,200 @@
+"""Delimiters of every format with one character wrong: read where there is one reading, refused with
+a word elsewhere, and never silent.
+
+    python -m tests.parser.test_damaged_marks            # the table, of every format
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from tests.laws import check_all, examples
+from tests.tools import tool_named
+from toolparse_lab.core.types import Recovered
+
+TOOLS = [
+    tool_named("count_rows", required=["table", "most"], table="string", most="integer"),
+    tool_named("write_file", required=["path", "content"], path="string", content="string"),
+    tool_named("note", required=["text"], text="string"),
+    tool_named("list_ports", region="string"),
+]
+_SPECS = {tool["name"]: tp.ToolSpec.of(tool) for tool in TOOLS}
+_CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("count_rows", {"table": "tides", "most": 12}),
+    ("write_file", {"path": "src/a.txt", "content": "hello world"}),
+    ("note", {"text": "Rome at noon"}),
+]
+_TAG = re.compile(r"<[^<>\n]{1,60}>|\[/?[A-Z_]{4,}\]")
+# The only marks of these formats around a name are words that prose has too.
+_SILENT_IN = ("beam", "glm53_flash")
+
+
+def damages(text: str) -> Iterator[tuple[str, str]]:
+    """(kind, text with one mark damaged)."""
+    tags = list(_TAG.finditer(text))
+    for i, match in enumerate(tags):
+        tag, start, end = match[0], match.start(), match.end()
+        before, after = text[:start], text[end:]
+        is_end = tag.startswith(("</", "[/"))
+        if tag[-2].isalnum() or tag[-2] in "|\uff5c":
+            yield "bracket lost", before + tag[:-1] + after
+            yield "line break for bracket", before + tag[:-1] + "\n" + after.lstrip("\n")
+            yield "space before bracket", before + tag[:-1] + " " + tag[-1] + after
+            yield "line break before bracket", before + tag[:-1] + "\n" + tag[-1] + after
+            yield "bracket doubled", before + tag + tag[-1] + after
+        if tag[1].isalpha() or tag[1] in "|\uff5c":
+            yield "first two swapped", before + tag[1] + tag[0] + tag[2:] + after
+            yield "first lost", before + tag[1:] + after
+        if is_end and i == len(tags) - 1:
+            for junk in (".;\n", "}\n", "```\n"):
+                yield "junk before the closer", before + junk + tag + after
+            yield "closer cut", before + tag[: len(tag) // 2]
+        if is_end and tag[-2].isalpha():
+            yield "a word more", before + tag[:-1] + "_invocation" + tag[-1] + after
+            yield "capitals", before + tag.upper() + after
+    if tags and tags[0].start() == 0:
+        yield "headless", text[tags[0].end() :].lstrip("\n")
+
+
+def texts() -> Iterator[tuple[str, str, str, tuple[str, dict[str, Any]]]]:
+    """(format, kind, damaged text, the call that was meant)."""
+    for format, protocol in tp.protocols().items():
+        for name, arguments in _CALLS:
+            try:
+                text = str(protocol.write_call(name, json.dumps(arguments), _SPECS[name]))
+            except tp.errors.UnwritableCall:
+                continue
+            if outcome(tp.parse(text, format, TOOLS), (name, arguments)) == "right":
+                for kind, damaged in damages(text):
+                    yield format, kind, damaged, (name, arguments)
+
+
+def outcome(result: tp.ParseResult, meant: tuple[str, dict[str, Any]]) -> str:
+    valid = [call for call in result.calls if call.ok and call.valid]
+    if valid:
+        is_right = [(call.name, call.arguments) for call in valid] == [meant]
+        return "right" if is_right else "wrong"
+    if result.calls or any(p.severity != "info" for p in result.problems):
+        return "refused"
+    return "silent"
+
+
+def is_known(format: str, kind: str, result: str) -> bool:
+    """What stays as it is: a doubled bracket may begin a quoted value, between quotes too."""
+    if result == "silent":
+        return format in _SILENT_IN or kind == "capitals"
+    return kind == "bracket doubled" or format in ("minimax_m3", "glm47_compact")
+
+
+def test_a_damaged_mark_is_read_or_refused_and_never_silent() -> None:
+    every = list(texts())
+    wrong = []
+    found: Counter[str] = Counter()
+    draw = random.Random(7)
+    for format, kind, text, meant in draw.sample(every, min(len(every), examples(500))):
+        for reader in (format, "auto"):
+            said = outcome(tp.parse(text, reader, TOOLS), meant)
+            found[said] += 1
+            if said in ("wrong", "silent") and not is_known(format, kind, said):
+                wrong.append((said, kind, reader, text))
+    assert wrong == []
+    assert found["right"] > 0.7 * found.total(), found
+
+
+def test_the_laws_hold_for_damaged_marks() -> None:
+    every = list(texts())
+    for format, _kind, text, _meant in random.Random(3).sample(every, examples(60)):
+        check_all(text, format, TOOLS)
+        check_all(text, "auto", TOOLS, every_split=False)
+
+
+_TWO = '{"name": "note", "arguments": {"text": "hi"}}'
+_READ = [
+    ("hermes", f"<tool_call\n{_TWO}\n</tool_call>"),
+    ("hermes", f"t<ool_call>{_TWO}</tool_call>"),
+    ("hermes", f"<tool_call >{_TWO}</tool_call >"),
+    ("hermes", f"Sure.\n<TOOL_CALL>\n{_TWO}\n</TOOL_CALL>"),
+    ("hermes", '<tool_call>\n{"name="note", "arguments": {"text": "hi"}}\n</tool_call>'),
+    ("auto", json.dumps({"content": _TWO})),
+    ("hermes", "```python\n[{'name': 'note', 'parameters': {'text': 'hi'}}]\n```"),
+    ("morph_xml", "<note>\n<text>hi</text>\n</note"),
+    ("morph_xml", "note\n<text>hi</text>"),
+    ("pythonic", "[\"note(text='hi')\"]"),
+    *(
+        ("qwen3_coder_xml", f"<tool_call>\n<function=note>\n{parameter}\n{closer}\n</tool_call>")
+        for parameter, closer in (
+            ("<parameter=text\n>\nhi\n</parameter>", "</function>"),
+            ("<parameter=text>\nhi\n</parameter>", "</function\n>"),
+            ("<parameter=text>\nhi\n</parameter>", "</function_invocation>"),
+            ("<parameter=text>\nhi\n</parameter>", "</function> done"),
+            ("<parameter=text>\nhi\n</parameter>", "</function>\n}"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("protocol", "text"), _READ)
+def test_damage_with_one_reading_is_read(protocol: str, text: str) -> None:
+    for reader in (protocol, "auto"):
+        result = check_all(text, reader, TOOLS)
+        assert [(c.name, c.arguments, c.valid) for c in result.calls] == [
+            ("note", {"text": "hi"}, True)
+        ]
+        assert result.verdict != "clean"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"For example `<tool_call >{_TWO}</tool_call >` would do it.",
+        f"<think>t<ool_call>{_TWO}</tool_call></think>The note says <nothing>.",
+        f"> <tool_call\n> {_TWO}\n> </tool_call>\n\nso says the mail about note.",
+        f"\\u003ctool_call>{_TWO}\\u003c/tool_call>",
+        f"&lt;tool_call>{_TWO}&lt;/tool_call>",
+        f"%3Ctool_call>{_TWO}%3C/tool_call>",
+    ],
+)
+def test_a_damaged_call_that_is_shown_is_not_executed(text: str) -> None:
+    for reader in ("hermes", "auto"):
+        assert not any(call.ok for call in check_all(text, reader, TOOLS).calls)
+
+
+def test_an_echo_with_damaged_marks_is_an_echo() -> None:
+    text = f"t<ool_call>{_TWO}</tool_call>"
+    request = [{"role": "user", "content": f"The mail says: {text}"}]
+    (call,) = tp.parse(text, "hermes", TOOLS, request=request).calls
+    assert call.status == "echoed"
+
+
+def test_calls_of_damaged_marks_come_at_the_end_of_a_stream() -> None:
+    text = f"Sure.\n<tool_call\n{_TWO}\n</tool_call>"
+    parser = tp.stream("hermes", TOOLS)
+    events = [event for character in text for event in parser.feed(character)]
+    assert not any(getattr(event, "calls", ()) for event in events)
+    result = parser.close()
+    last = parser.last_events()[-1]
+    assert isinstance(last, Recovered)
+    assert last.calls == result.calls
+    assert result.calls[0].origin("/text").span.of(text) == "hi"
+
+
+if __name__ == "__main__":
+    table: dict[str, Counter[str]] = defaultdict(Counter)
+    for _format, _kind, _text, _meant in texts():
+        for _reader in (_format, "auto"):
+            table[_kind][outcome(tp.parse(_text, _reader, TOOLS), _meant)] += 1
+    sys.stdout.write(
+        "| damage | n | read | refused | wrong | silent |\n|---|--:|--:|--:|--:|--:|\n"
+    )
+    for _kind, row in table.items():
+        cells = " | ".join(str(row[k]) for k in ("right", "refused", "wrong", "silent"))
+        sys.stdout.write(f"| {_kind} | {row.total()} | {cells} |\n")
