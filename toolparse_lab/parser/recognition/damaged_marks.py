@@ -45,11 +45,13 @@ CODE = "call.damaged-mark"
 _LONGEST = 16_000  # characters of a text that is looked at
 _MOST_CANDIDATES = 24
 _MOST_OTHERS = 4
+_SHORTEST_NAME = 3  # one of a character or two is near to any other
 _MOST_TOOLS = 32  # whose names are put into marks
 _MARK = re.compile(r"<[^<>\n]{1,60}>|\[/?[A-Z_]{4,30}\]")
 _ANY_MARK = re.compile(r"[<>\[\]{]")
 _ESCAPED = re.compile(r"(?:\\[ux][0-9a-fA-F]{2,4}|&#?\w{1,8};|%[0-9a-fA-F]{2}|\\|[^\W_])\Z")
 _LONGEST_ESCAPE = 10
+_GOES_ON = re.compile(r"[\w.:-]")
 _STAND_IN = "zqx"  # a tool's name in the marks of a format
 _SEVERAL = ("decode.ambiguous", "decode.duplicate-key", "decode.duplicate-string-tag")
 # Problems of a text in which nothing was found, and that the calls answer.
@@ -78,7 +80,8 @@ def _marks(setting: Setting) -> Iterator[str]:
     for mark in _marks_of(setting.protocol.id):
         if _STAND_IN in mark:
             for name in list(setting.tools)[:_MOST_TOOLS]:
-                yield mark.replace(_STAND_IN, name)
+                if len(name) >= _SHORTEST_NAME:
+                    yield mark.replace(_STAND_IN, name)
         else:
             yield mark
 
@@ -96,7 +99,7 @@ def read_damaged_marks(log: Log, raw: str, setting: Setting, read: Reader) -> bo
     hidden = [s.span for s in log.segments if s.kind == "reasoning"]
     edits = [
         edit
-        for edit in _damages(raw, tuple(_marks(setting)))
+        for edit in _damages(raw, tuple(_marks(setting)), tuple(setting.tools))
         if not any(span.start < edit.span.end and edit.span.start < span.end for span in hidden)
     ]
     candidates = [*_other_damage(raw, log, setting), *_candidates(edits)]
@@ -129,7 +132,7 @@ def _has_several(call: ToolCall) -> bool:
     return any(problem.code in _SEVERAL for problem in call.problems)
 
 
-def _damages(raw: str, marks: tuple[str, ...]) -> tuple[Edit, ...]:
+def _damages(raw: str, marks: tuple[str, ...], names: tuple[str, ...]) -> tuple[Edit, ...]:
     sound = re.compile("|".join(map(re.escape, sorted(marks, key=len, reverse=True))) or "(?!)")
     whole = {match.span() for match in sound.finditer(raw)}
     edits = near_edits(raw, marks)
@@ -137,14 +140,22 @@ def _damages(raw: str, marks: tuple[str, ...]) -> tuple[Edit, ...]:
     for match in re.compile(sound.pattern, re.IGNORECASE).finditer(raw):
         edits.append(Edit(Span(*match.span()), own[match[0].lower()], RULE))
     damaged = (e for e in edits if (e.span.start, e.span.end) not in whole)
-    return _in_order(dict.fromkeys(_smallest(raw, e) for e in damaged if not _is_escaped(raw, e)))
+    return _in_order(
+        dict.fromkeys(_smallest(raw, e) for e in damaged if not _is_no_mark(raw, e, names))
+    )
 
 
-def _is_escaped(raw: str, edit: Edit) -> bool:
-    # The first sign is missing, and something that stands for it, or a word, is before.
+def _is_no_mark(raw: str, edit: Edit, names: tuple[str, ...]) -> bool:
+    # The first sign is missing, and something that stands for it, or a word, is before. Or the
+    # last sign is, and the word goes on with anything but a tool's name.
     start = edit.span.start
     before = max(0, start - _LONGEST_ESCAPE)
-    return raw[start] != edit.text[0] and _ESCAPED.search(raw, before, start) is not None
+    if raw[start] != edit.text[0] and _ESCAPED.search(raw, before, start):
+        return True
+    end = start + len(edit.text) - 1
+    if not raw.startswith(edit.text[:-1], start) or raw.startswith(names, end):
+        return False
+    return _GOES_ON.match(raw, end) is not None
 
 
 def _smallest(raw: str, edit: Edit) -> Edit:
@@ -266,7 +277,8 @@ def _add(log: Log, raw: str, result: ParseResult, edits: tuple[Edit, ...]) -> bo
 def _name_in(raw: str, call: ToolCall, span_in: Callable[[Span], Span]) -> Span | None:
     # None where a damaged mark is in it.
     span = span_in(call.name_span) if call.name_span else None
-    is_exact = span is not None and (len(span) == len(call.name) or "\\" in span.of(raw))
+    text = span.of(raw) if span else ""
+    is_exact = text in (call.name, call.name.replace(".", "_")) or "\\" in text or "&" in text
     return span if is_exact else None
 
 
