@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import toolparse_lab as tp
 from tests.tools import tool_named
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.scoring.score import Score, score_text
 
 TOOLS = tool_specs(
@@ -112,3 +114,36 @@ def test_a_missing_closer_is_no_strict_success() -> None:
     assert score.rescues == (("call.missing-closer", 1, 0),)
     score = scored("", {"n": 1}, raw=raw + "</tool_call>")
     assert score.strict
+
+
+# Counted by hand: the body of a call for {"n": 1}; what the repair of the comma, and the coercion of
+# the text, did for the trial.
+BY_HAND = {
+    "clean": '{"n": 1}',
+    "the comma alone": '{"n": 1,}',  # rescued by the comma
+    "both": '{"n": "1",}',  # wrong without either: rescued by each
+    "a comma, and wrong": '{"n": 7,}',  # no rescue, and not the comma's fault
+    "a text, and wrong": '{"n": "7"}',  # made valid with a wrong value: a false rescue
+    "a text": '{"n": "1"}',  # rescued by the coercion
+}
+
+
+def test_rescues_by_hand(tmp_path: Path) -> None:
+    rows = [
+        {
+            "case_id": name,
+            "input": "?",
+            "tools": [tool_named("f", n="integer")],
+            "target": [{"name": "f", "arguments": {"n": 1}}],
+            "raw": f'<tool_call>{{"name": "f", "arguments": {body}}}</tool_call>',
+        }
+        for name, body in BY_HAND.items()
+    ]
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        frame = lab.ingest(rows, protocol="hermes", progress=False).frame()
+    columns = ["trials", "rescued", "false_rescues", "harmed"]
+    counts = Report(frame).rescues.set_index("rule")[columns].T.to_dict("list")
+    assert counts == {"rjson.trailing-comma": [3, 2, 0, 0], INT: [3, 2, 1, 0]}
+    # A trial that two rules rescued counts at both, so that the rules' sum is above the trials.
+    gained = frame["score_success"].astype(bool) & ~frame["score_strict"].astype(bool)
+    assert gained.sum() == 3
