@@ -89,9 +89,16 @@ def test_the_entry_point_is_the_one_of_the_package() -> None:
 
 
 def test_the_fixture_is_there_where_the_package_is_installed(installed: pytest.Pytester) -> None:
+    """The plugin itself loads nothing until it is asked."""
     installed.makepyfile(
         f"""
+        import sys
+
         RAW = {TEXT!r}
+
+        def test_light():
+            assert "toolparse_lab.integrations.testing.pytest_plugin" in sys.modules
+            assert not {{"toolparse_lab.integrations.testing.assertions", "toolparse_lab.middleware.flow", "pandas", "litellm"}} & set(sys.modules)
 
         def test_good(assert_parses):
             assert_parses(RAW, "hermes", calls=["f"])
@@ -101,7 +108,7 @@ def test_the_fixture_is_there_where_the_package_is_installed(installed: pytest.P
         """
     )
     done = installed.runpytest_subprocess(*STRICT)
-    done.assert_outcomes(passed=1, failed=1)
+    done.assert_outcomes(passed=2, failed=1)
     done.stdout.fnmatch_lines(
         ["*the text reads otherwise (1 difference):", "*wanted the name 'g', read 'f'*"]
     )
@@ -110,35 +117,13 @@ def test_the_fixture_is_there_where_the_package_is_installed(installed: pytest.P
     assert "48;5;" in colored.stdout.str()
 
 
-def test_the_plugin_loads_nothing_until_it_is_asked(installed: pytest.Pytester) -> None:
-    installed.makepyfile(
-        """
-        import sys
-
-        def test_light():
-            assert "toolparse_lab.integrations.testing.pytest_plugin" in sys.modules
-            assert not {"toolparse_lab.integrations.testing.assertions", "toolparse_lab.middleware.flow", "pandas", "litellm"} & set(sys.modules)
-        """
-    )
-    installed.runpytest_subprocess(*STRICT).assert_outcomes(passed=1)
-
-
 # trials as tests
 
 
-def test_a_trial_is_pinned_by_a_test_that_passes_and_can_fail(installed: pytest.Pytester) -> None:
+def test_tests_that_are_written_pass_and_can_fail(installed: pytest.Pytester) -> None:
     raw = RAW + " \ud800 '''\"\"\" \\ \u2028 \x00 ä " + "long " * 60 + "\r\nend"
-    path = make(raw=raw).as_pytest(installed.path / "test_pinned.py")
-    installed.runpytest_subprocess(*STRICT).assert_outcomes(passed=1)
-    text = path.read_text("utf-8")
-    assert max(map(len, text.splitlines())) <= 130
-    path.write_text(text.replace("'ok'", "'truncated'"), "utf-8")
-    done = installed.runpytest_subprocess(*STRICT)
-    done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["*wanted the status truncated, read ok*"])
-
-
-def test_tests_are_added_and_written_once(installed: pytest.Pytester) -> None:
+    pinned = make(raw=raw).as_pytest(installed.path / "test_pinned.py")
+    # Tests are added to those of a file, and each is written once.
     path = installed.path / "test_mine.py"
     path.write_text(
         '"""Mine."""\n\nfrom __future__ import annotations\n\nimport sys\n\n\ndef test_mine():\n  '
@@ -152,13 +137,25 @@ def test_tests_are_added_and_written_once(installed: pytest.Pytester) -> None:
     assert both.startswith(first)
     assert both.count("import assert_parses") == 1
     assert write_tests([one, other, one], path).read_text("utf-8") == both
-    assert (
-        write_tests([other, one], installed.path / "test_other.py")
-        .read_text("utf-8")
-        .count("def test_")
-        == 2
-    )
-    installed.runpytest_subprocess(*STRICT).assert_outcomes(passed=5)
+    others = write_tests([other, one], installed.path / "test_other.py").read_text("utf-8")
+    assert others.count("def test_") == 2
+    # The trials of a run are written together.
+    with tp.Lab(":memory:").replaying(tp.example_recording()) as lab:
+        plan = lab.plan(
+            tp.example_cases(demo=True)[:8], {"m": tp.Model("toolparse-local/smollm2-135m")},
+            ["hermes", "morph_xml"], decoding=["free", "grammar"], wording="brief", max_tokens=128,
+        )  # fmt: skip
+        trials = lab.run(plan, progress=False).trials()
+        trials.as_pytest(installed.path / "test_run.py")
+    of_run = len({t.result for t in trials}) or len(trials)
+    installed.runpytest_subprocess(*STRICT).assert_outcomes(passed=1 + 3 + 2 + of_run)
+
+    text = pinned.read_text("utf-8")
+    assert max(map(len, text.splitlines())) <= 130
+    pinned.write_text(text.replace("'ok'", "'truncated'"), "utf-8")
+    done = installed.runpytest_subprocess(*STRICT, pinned.name)
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["*wanted the status truncated, read ok*"])
 
 
 def test_a_test_that_was_laid_out_anew_is_left(tmp_path: Path) -> None:
@@ -178,19 +175,6 @@ def test_what_reads_otherwise_now_replaces_what_was_pinned(tmp_path: Path) -> No
     )
     make(raw=RAW).as_pytest(path)
     assert path.read_text("utf-8") == now + "\n\ndef test_behind():\n    pass\n"
-
-
-def test_trials_of_a_run_are_written_together(installed: pytest.Pytester) -> None:
-    with tp.Lab(":memory:").replaying(tp.example_recording()) as lab:
-        plan = lab.plan(
-            tp.example_cases(demo=True)[:8], {"m": tp.Model("toolparse-local/smollm2-135m")},
-            ["hermes", "morph_xml"], decoding=["free", "grammar"], wording="brief", max_tokens=128,
-        )  # fmt: skip
-        trials = lab.run(plan, progress=False).trials()
-        trials.as_pytest(installed.path / "test_run.py")
-    installed.runpytest_subprocess(*STRICT).assert_outcomes(
-        passed=len({t.result for t in trials}) or len(trials)
-    )
 
 
 @pytest.mark.parametrize(
