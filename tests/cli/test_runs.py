@@ -6,6 +6,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -26,6 +28,7 @@ from toolparse_lab.runner import progress
 from toolparse_lab.runner.store.recording import export_recording
 
 ROOT = Path(__file__).parents[2]
+ID = r"\b[0-9a-f]{11,12}\b|\b\d{8}T\d{6}-\w+"
 RECORDING = ROOT / "datasets" / "recordings" / "smollm2-135m.jsonl"
 SETTINGS = """
 store = "runs.db"
@@ -55,15 +58,27 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with the run of the plan."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "toolparse.toml").write_text(SETTINGS, "utf-8")
+    (folder / "plan.toml").write_text(PLAN, "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["run", "plan.toml", "--replay", str(RECORDING), "--quiet"]) == 0
+    return folder / "runs.db"
+
+
 @pytest.fixture
-def recorded(project: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    assert main(["run", "plan.toml", "--replay", str(RECORDING), "--quiet"]) == 0
-    capsys.readouterr()
+def recorded(project: Path, store: Path) -> Path:
+    shutil.copy(store, project / "runs.db")
     return project
 
 
-def out_of(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int = 0) -> Any:
+def out_of(capsys: pytest.CaptureFixture[str], words: str | list[str], code: int = 0) -> Any:
     """The JSON that a command writes, and nothing else."""
+    arguments = words.split() if isinstance(words, str) else words
     assert main([*arguments, "--json"]) == code
     return json.loads(capsys.readouterr().out)
 
@@ -85,10 +100,8 @@ def test_a_plan_file_is_run_and_reported(project: Path, capsys: pytest.CaptureFi
     assert "\x1b" not in out + err
     assert all((project / file).stat().st_size for file in files)
     assert main(["run", "plan.toml", "--replay", "r.jsonl", "--quiet", "--store", "other.db"]) == 0
-    cells = out.partition("what went wrong")[
-        0
-    ]  # what follows names trials, whose ids hold the run's
-    assert capsys.readouterr().out.partition("what went wrong")[0] == cells
+    again = capsys.readouterr().out
+    assert re.sub(ID, "", again) == re.sub(ID, "", out)  # the ids of trials hold the run's
 
 
 def test_flags_go_before_the_plan(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,7 +273,7 @@ def test_flags_that_cannot_be_are_named_before_anything_is_asked(
     assert out == ""
     assert says in err
     if (project / "runs.db").exists():
-        assert {r["status"] for r in out_of(capsys, ["list"])} <= {"incomplete"}
+        assert {r["status"] for r in out_of(capsys, "list")} <= {"incomplete"}
 
 
 @each_case
@@ -274,7 +287,7 @@ def test_what_a_report_cannot_be_asked_is_found_before_a_model_is(
         if says or how == ["--dry-run"]:
             assert main([*asked, *how]) == (2 if says else 0)
             assert says in capsys.readouterr().err
-    assert out_of(capsys, ["list"]) == []
+    assert out_of(capsys, "list") == []
 
 
 # providers
@@ -308,7 +321,7 @@ def test_a_dead_provider_is_incomplete_and_retry_goes_on(
         assert "mock is configured otherwise" in capsys.readouterr().err
         live = out_of(capsys, [*ASK, "--max-calls", "2"], code=3)
         assert live["summary"]["done"] == 2
-        healed = out_of(capsys, ["run", "--retry", "latest", "--quiet"])
+        healed = out_of(capsys, "run --retry latest --quiet")
         assert (healed["summary"]["cached"], healed["summary"]["done"]) == (2, 4)
         assert mock.calls == 6
         assert {h["authorization"] for h in mock.headers} == {"Bearer planted-0123456789"}
@@ -321,7 +334,7 @@ def test_a_dead_provider_is_incomplete_and_retry_goes_on(
             out_of(capsys, ["run", "--retry", healed["run_id"], "--quiet"])["run_id"]
             == healed["run_id"]
         )
-    rows = out_of(capsys, ["list"])
+    rows = out_of(capsys, "list")
     assert [r["status"] for r in rows] == ["complete", "complete", "incomplete", "incomplete"]
     for file in project.iterdir():
         assert b"planted-0123456789" not in file.read_bytes()
@@ -333,7 +346,7 @@ def test_canaries_are_asked(
     monkeypatch.setenv("OPENAI_MOCK_KEY", "none")
     with MockOpenAI() as mock:  # it says what it was asked, delimiters and all
         write_endpoint(project, mock.url)
-        rows = out_of(capsys, ["check", "--protocols", "hermes,gemma"])
+        rows = out_of(capsys, "check --protocols hermes,gemma")
     assert [(r["model"], r["protocol"]) for r in rows] == [("mock", "hermes"), ("mock", "gemma")]
     assert {r["verdict"] for r in rows} <= {"ok", "uncertain"}
     write_endpoint(project, "http://127.0.0.1:9/v1", "max_retries = 0\ntimeout = 5\n")
@@ -367,23 +380,23 @@ def test_ctrl_c_leaves_with_130_and_says_how_to_go_on(project: Path) -> None:
 def test_runs_protocols_and_models_are_listed(
     recorded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (row,) = out_of(capsys, ["list"])
+    (row,) = out_of(capsys, "list")
     assert (row["status"], row["items"], row["done"], row["models"]) == (
         "complete",
         12,
         12,
         "small",
     )
-    assert {"hermes", "morph_xml"} <= {r["protocol"] for r in out_of(capsys, ["list", "protocols"])}
-    assert out_of(capsys, ["list", "models"])[0]["name"] == "toolparse-local/smollm2-135m"
+    assert {"hermes", "morph_xml"} <= {r["protocol"] for r in out_of(capsys, "list protocols")}
+    assert out_of(capsys, "list models")[0]["name"] == "toolparse-local/smollm2-135m"
     assert main(["list"]) == 0
     assert capsys.readouterr().out.splitlines()[0].split()[:2] == ["run_id", "created"]
 
 
 def test_every_trial_is_scored(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = out_of(capsys, ["report", "--score"])
+    rows = out_of(capsys, "report --score")
     assert len(rows) == 12
-    failed = out_of(capsys, ["report", "--score", "--failed"])
+    failed = out_of(capsys, "report --score --failed")
     assert failed == [r for r in rows if r["score_success"] is False]
     outcome = failed[0]["outcome"]
     assert {r["outcome"] for r in out_of(capsys, ["report", "--score", "--outcome", outcome])} == {
@@ -400,9 +413,7 @@ def test_a_run_is_reported_and_gated_again(
 ) -> None:
     assert main(["report", "--by", "model", "--out", "r.html", "--fail-under", "0.99"]) == 1
     assert "gate failed" in capsys.readouterr().out
-    by_auto = out_of(
-        capsys, ["report", "--protocol", "auto", "--policy", "middleware", "--baseline", "hermes"]
-    )
+    by_auto = out_of(capsys, "report --protocol auto --policy middleware --baseline hermes")
     assert len(by_auto["cells"]) == 2
     assert by_auto["cells"][1]["difference"] is not None
     assert main(["report", "--by", "modle"]) == 2
@@ -440,18 +451,16 @@ def test_a_ladder_is_told_and_written(recorded: Path, capsys: pytest.CaptureFixt
     assert len(pd.read_csv("ladder.csv")) == len(lines) == 7
     page, marked = (Path(file).read_text("utf-8") for file in files[:2])
     assert page.count("<li>") == marked.count("\n- ") == 7
-    assert out_of(capsys, ["report", "--ladder"])["rows"][0]["layer"] == "repair"
+    assert out_of(capsys, "report --ladder")["rows"][0]["layer"] == "repair"
 
 
 def test_arms_and_runs_are_compared(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = out_of(
-        capsys, ["compare", "latest", "hermes", "morph_xml", "--within", "model", "--out", "c.html"]
-    )
+    found = out_of(capsys, "compare latest hermes morph_xml --within model --out c.html")
     assert found["rows"][0]["n_cases"] == 6
     assert (recorded / "c.html").read_text("utf-8").startswith("<!")
     assert main(["run", "plan.toml", "--replay", str(RECORDING), "--quiet"]) == 0
     capsys.readouterr()
-    same = out_of(capsys, ["compare", "latest~1", "latest", "--fail-on-regression"])
+    same = out_of(capsys, "compare latest~1 latest --fail-on-regression")
     assert same["regression"]["ok"] is True
     assert same["flips"] == []
     assert main(["compare"]) == 0
@@ -477,7 +486,7 @@ def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[st
     good = run_of("good", '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>')
     bad = run_of("bad", '<tool_call>{"name": "f", "arguments": {"a": 2}}</tool_call>')
     assert main(["compare", good, bad, "--fail-on-regression"]) == 1
-    assert "worse: success fell from 1 to 0" in capsys.readouterr().out
+    assert "success fell from 100 % to 0 %" in capsys.readouterr().out
     assert main(["compare", good, bad]) == 0
     assert main(["compare", bad, good, "--fail-on-regression"]) == 0
 
@@ -508,7 +517,7 @@ def test_no_gate_holds_over_a_run_that_is_not_whole(
 
 
 def test_one_trial_is_shown(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = out_of(capsys, ["view"])
+    first = out_of(capsys, "view")
     assert out_of(capsys, ["view", "latest", first["trial_id"][:8]])["case"] == first["case"]
     of_case = out_of(
         capsys, ["view", "--case", first["case"]["id"], "--arm", "morph_xml", "--model", "small"]
@@ -553,13 +562,12 @@ def test_a_file_of_trials_is_reported_by_policy(
         == 0
     )
     capsys.readouterr()
-    cells = out_of(capsys, ["report", "again.parquet"])["cells"]
+    cells = out_of(capsys, "report again.parquet")["cells"]
     assert [c["policy"] for c in cells] == ["safe", "safe", "none", "none"]
     assert {c["n"] for c in cells} == {6}
-    assert {
-        c["policy"]
-        for c in out_of(capsys, ["report", "again.parquet", "--policy", "none"])["cells"]
-    } == {"none"}
+    assert {c["policy"] for c in out_of(capsys, "report again.parquet --policy none")["cells"]} == {
+        "none"
+    }
     assert main(["report", "again.parquet", "--fail-under", "0.99", "--out", "r.html"]) == 1
     assert capsys.readouterr().out.count("answers judged") == 2
     assert main(["report", "none.parquet"]) == 2
@@ -600,8 +608,8 @@ def test_outputs_from_elsewhere_become_a_run(
     found = out_of(capsys, INGEST)
     assert (found["answers"], found["outcomes"]) == (2, {"ungraded": 2})
     assert out_of(capsys, INGEST)["run_id"] == found["run_id"]
-    assert out_of(capsys, ["list"])[0]["run_id"] == found["run_id"]
-    assert out_of(capsys, ["view", "latest", "--case", "x"])["result"]["calls"][0]["name"] == "f"
+    assert out_of(capsys, "list")[0]["run_id"] == found["run_id"]
+    assert out_of(capsys, "view latest --case x")["result"]["calls"][0]["name"] == "f"
     assert main(["report"]) == 0
     with (project / "out.jsonl").open("a") as f:
         f.write("\n[1]\n")
@@ -693,9 +701,7 @@ def test_an_exported_recording_is_imported(
 def test_recorded_answers_are_read_again(
     recorded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = out_of(
-        capsys, ["reparse", "latest", "--protocols", "hermes,auto", "--policies", "none,safe"]
-    )
+    rows = out_of(capsys, "reparse latest --protocols hermes,auto --policies none,safe")
     totals: dict[tuple[str, str], int] = {}
     for row in rows:
         key = row["parse_protocol"], row["policy"]
@@ -705,10 +711,10 @@ def test_recorded_answers_are_read_again(
     capsys.readouterr()
     (recorded / "runs.db").unlink()
     capsys.readouterr()
-    assert out_of(
-        capsys, ["reparse", "trials.parquet", "--engine", "serial", "--out", "again.parquet"]
-    ) == {"path": "again.parquet"}
-    assert sum(r["n"] for r in out_of(capsys, ["reparse", "again.parquet"])) == 12
+    assert out_of(capsys, "reparse trials.parquet --engine serial --out again.parquet") == {
+        "path": "again.parquet"
+    }
+    assert sum(r["n"] for r in out_of(capsys, "reparse again.parquet")) == 12
     assert main(["reparse", "trials.parquet", "--out", "again.parquet"]) == 2
     assert "overwrite" in capsys.readouterr().err
     assert main(["reparse", "trials.parquet", "--out", "again.parquet", "--overwrite"]) == 0
@@ -755,7 +761,7 @@ def test_settings_are_shown_with_their_origins_and_without_keys(
     assert "OPENAI_MOCK_KEY (set)" in out
     assert "environment variable TOOLPARSE_STORE" in out
     assert "did you mean TOOLPARSE_POLICY" in err
-    found = out_of(capsys, ["config"])
+    found = out_of(capsys, "config")
     assert found["models"][0]["api_key"] == "OPENAI_MOCK_KEY (set)"
     assert "planted" not in out + json.dumps(found)
 
@@ -819,8 +825,8 @@ def test_the_pipeline_of_the_page(
 
 def test_a_report_goes_by_clusters(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A category as the unit: fewer units, and an interval that is not narrower."""
-    alone = out_of(capsys, ["report"])["cells"][0]
-    coarse = out_of(capsys, ["report", "--cluster", "category"])["cells"][0]
+    alone = out_of(capsys, "report")["cells"][0]
+    coarse = out_of(capsys, "report --cluster category")["cells"][0]
     assert coarse["success"] == alone["success"]
     assert coarse["ci_high"] - coarse["ci_low"] >= alone["ci_high"] - alone["ci_low"]
     assert main(["report", "--cluster", "categori"]) == 2
