@@ -10,7 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import rows
 from tests.formats.test_tables import TOOLS, calls_of
-from tests.laws import check_all
+from tests.laws import EXHAUSTIVE, check_all
 
 _NAMED = 'a&b"c&quot;'
 
@@ -92,7 +92,7 @@ def test_no_call_in_a_message_to_somebody_else_is_executed(format: str, headers:
         for before in ("", "Sure.\n", "Sure. ")
         for end in ("", "<|eom|>" if format == "muse_atem" else "<|end|>")
     ]  # fmt: skip
-    for n, text in enumerate(texts):
+    for n, text in enumerate(texts[:: 1 if EXHAUSTIVE else 5]):
         for name in (format, "auto"):
             found = [tp.parse(text, name, _TOOL)]
             for size in (1, 3, 7)[n % 3 : n % 3 + 1]:
