@@ -1,11 +1,9 @@
 """kill -9 at random moments, then the same run again: nothing that was answered is asked again, and
 nothing is lost."""
 
-import json
 import random
 import subprocess
 import sys
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,9 @@ import toolparse_lab as tp
 from tests import crash_run
 from tests.laws import EXHAUSTIVE
 from tests.mock_openai import MockOpenAI
-from tests.waiting import running
+from tests.shared_run import CONNECTIONS, asked, end_of, start, worker
 from toolparse_lab.runner.store.store import Store
 
-CONNECTIONS = 2 * 3
 KILLS = 10 if EXHAUSTIVE else 3
 OF_THE_MOMENT = {
     "run_id", "trial_id", "created", "latency", "ttft", "queue_wait", "attempt", "retries",
@@ -30,23 +27,10 @@ pytestmark = [
 ]
 
 
-def runs(url: str) -> AbstractContextManager["subprocess.Popen[str]"]:
-    command = [sys.executable, str(Path(__file__).parents[1] / "crash_run.py"), url]
-    root = Path(__file__).parents[2]
-    return running(command, stdin=subprocess.PIPE, stderr=None, cwd=root)
-
-
 def told(process: "subprocess.Popen[str]", store: Path, seconds: float) -> str:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(f"{seconds} SIGKILL {store}\n")
-    process.stdin.flush()
-    process.stdout.readline()  # its process id
-    return process.stdout.readline().strip()
-
-
-def asked(body: dict[str, Any]) -> str:
-    return json.dumps([body["model"], body["messages"], body["seed"]], sort_keys=True)
+    """How a run ends that is killed after so many seconds."""
+    start(process, seconds, "SIGKILL", str(store))
+    return end_of(process)
 
 
 def frame_of(store: Path, url: str) -> Any:
@@ -86,7 +70,7 @@ def test_a_run_that_is_killed_again_and_again_ends_as_if_nothing_had_happened(
             tuple[int, set[str]]
         ] = []  # how many had been sent, and which of them were on disk by then
         killed = 0
-        with runs(mock.url) as process:
+        with worker(mock.url) as process:
             while killed < KILLS:
                 said = told(process, store, moments.uniform(0.02, 0.5))
                 if said == "done":  # it was quicker: once more from the beginning
