@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import toolparse_lab
+from tests.tables import each_case
 from toolparse_lab.core import hooks
 
 ROOT = Path(toolparse_lab.__file__).parent
@@ -321,70 +322,7 @@ def test_every_late_name_is_there() -> None:
         assert getattr(toolparse_lab, name) is not None
 
 
-PLANTED = {
-    "upward": (
-        "arguments/a.py",
-        "from ..parser.feed import StreamParser\n",
-        "arguments may not import parser",
-    ),
-    "lazily upward": (
-        "core/a.py",
-        "def f():\n    from ..lab import Lab\n",
-        "core may not import lab.py",
-    ),
-    "for type checkers only": (
-        "views/a.py",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..runner.exchange import Model\n",
-        "views may not import runner",
-    ),
-    "from a folder below": (
-        "formats/json/a.py",
-        "from ...parser.feed import StreamParser\n",
-        "formats may not import parser",
-    ),
-    "by its full name": (
-        "arguments/a.py",
-        "import toolparse_lab.formats.base\n",
-        "arguments may not import formats",
-    ),
-    "by importlib": (
-        "core/a.py",
-        "import importlib\nimportlib.import_module('toolparse_lab.cli')\n",
-        "core may not import cli",
-    ),
-    "by a computed name": (
-        "formats/a.py",
-        "def f(x):\n    __import__(x)\n",
-        "imports a module whose name it computes",
-    ),
-    "a name of the front": ("evals/a.py", "from .. import Lab\n", "evals may not import lab.py"),
-    "the whole front": (
-        "parser/a.py",
-        "import toolparse_lab as tp\n",
-        "parser may not import __init__.py",
-    ),
-    "the front upward": (
-        "__init__.py",
-        "from .evals.cases import Case\n",
-        "__init__.py may not import evals",
-    ),
-    "the runner parses": ("runner/a.py", "from .. import parser\n", "runner may not import parser"),
-    "from elsewhere": (
-        "evals/a.py",
-        "def f():\n    import litellm.utils\n",
-        "evals may not import litellm",
-    ),
-    "from elsewhere, unknown": (
-        "cli/a.py",
-        "from requests import get\n",
-        "cli may not import requests",
-    ),
-    "a new room": ("extra/a.py", "", "'extra' is no room"),
-    "a new file in the root": ("extra.py", "", "'extra.py' is no room"),
-}
-
-
-@pytest.mark.parametrize(("file", "source", "complaint"), PLANTED.values(), ids=PLANTED)
+@each_case
 def test_planted_violations_are_found(
     tmp_path: Path, file: str, source: str, complaint: str
 ) -> None:
