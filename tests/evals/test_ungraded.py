@@ -13,6 +13,7 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.cli.app import main
 from toolparse_lab.evals.reports.figures.trial_rows import TrialRows
+from toolparse_lab.evals.reports.pages.html import failing_cells
 
 PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 TOOLS = [{"name": "f", "parameters": PARAMETERS}]
@@ -53,7 +54,7 @@ def test_what_is_known_without_a_target(lab: tp.Lab) -> None:
     text = report.text(width=200)
     assert "35 answers without a target" in text
     assert "executable" in text
-    assert "ungraded/validate." in text
+    assert "validate." in text
     page = report.html(page=True)
     assert "Without a target" in page
     assert "may be executed" in page
@@ -79,7 +80,7 @@ def test_beside_graded_answers_they_have_a_table_of_their_own(lab: tp.Lab) -> No
     assert report.ungraded["n"].tolist() == [7]
     text = report.text(width=200)
     assert "7 answers judged" in text
-    assert "without a target" in text
+    assert "Without a target: " in text
     assert run.matrix().measure == "success"
 
 
@@ -87,7 +88,7 @@ def test_with_targets_alone_nothing_of_it_is_there(lab: tp.Lab) -> None:
     target = [{"name": "f", "arguments": {"a": 1}}]
     run = lab.ingest(rows(1, target=target), tools=TOOLS, protocol="hermes", progress=False)
     assert run.report().ungraded.empty
-    assert "without a target" not in run.report().text(width=200)
+    assert "Without a target" not in run.report().text(width=200)
 
 
 def test_ingest_ends_with_the_verdicts(tmp_path: Path, capsys: Any) -> None:
@@ -96,7 +97,8 @@ def test_ingest_ends_with_the_verdicts(tmp_path: Path, capsys: Any) -> None:
     file.write_text("".join(lines))
     assert main(["ingest", str(file), "--store", str(tmp_path / "s.db")]) == 0
     out = capsys.readouterr().out
-    assert out.rstrip().endswith("0 of 3 answers cannot be executed")
+    assert out.rstrip().endswith("“right” is not judged.")
+    assert "0 of 3 answers cannot be executed. 3 hold no call." in out
 
 
 # A server with tools that leaves calls in its text: 77 clean ones are no failures, and hide none.
@@ -130,7 +132,15 @@ def test_one_definition_of_a_failure(tmp_path: Path, capsys: Any) -> None:
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
     assert main(["ingest", str(file), "--store", store, "--protocol", "hermes"]) == 0
     told = capsys.readouterr().out
-    assert told.rstrip().endswith("46 of 200 answers cannot be executed; 5 requests got no answer")
+    # Clean are 77 and 30; 20 + 14 + 13 try nothing.
+    sentence = (
+        "46 of 200 answers cannot be executed. 107 can, as written. 47 hold no call. 5 requests got "
+        "no answer. No expected answers, so “right” is not judged."
+    )
+    assert " ".join(told.split()).endswith(sentence)
+    causes = {line.split()[-1]: int(line.split()[-2]) for line in told.splitlines()[3:8]}
+    stopping = {c: n for n, _, o, c in MIXED if c and o != "provider_error"}
+    assert Counter(causes.values()) == Counter(stopping.values())
     expected = Counter({(o, c): n for n, _, o, c in MIXED if c})
     with tp.Lab(store) as lab:
         run = lab.open()
@@ -142,6 +152,10 @@ def test_one_definition_of_a_failure(tmp_path: Path, capsys: Any) -> None:
         assert listed == expected
         assert main(["report", "--score", "--failed", "--json", "--store", store]) == 0
         assert len(json.loads(capsys.readouterr().out)) == 51
+        page = report.html(page=True)
+        assert "46 of 200 answers cannot be executed" in page
+        assert "46 of 200 answers cannot be executed" in report.text()
+        assert sum(cell.n for cell in failing_cells(report)) == 46
         rows = TrialRows(run.frame())
         assert rows.alike({}) == {code: n for (_, code), n in expected.items()}
         # Of attempts: 200 answers without 47 that try nothing.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from ...notebook.page import export_html
 from ...runner.settings import Settings
 from ...views import render_ansi
 from ...views.show import visible
+from ...views.words import cause_words, groups_of
 from ..console import (
     looks_pasted,
     put,
@@ -54,6 +55,7 @@ from ..options import (
 
 if TYPE_CHECKING:
     from ...evals.frames.recorded import Frame
+    from ...evals.reports.figures.report import Report
     from ...evals.scoring.trial import Trial
     from ...experiments.run import Run
     from ...lab import Lab
@@ -129,76 +131,57 @@ def _ingest(options: Any) -> int:
         skipped = [
             {"what": s.name, "count": s.count, "reason": s.reason} for s in run.plan.cases.skipped
         ]
-        rows = run.report(policy=settings["policy"]).headline
-        account = _told_of(rows)
-    say(str(run))
+        # For this every answer is parsed, and kept as it was read: the next command finds it so.
+        report = run.report(policy=settings["policy"])
+        facts = _facts(report.headline)
+        told = causes_told(report)
+    if run.summary is not None:
+        say(f"Run {run.run_id}: {run.summary}")
     for row in skipped:
         if row["what"] != UNREADABLE:  # said by the lab
             say(f"left out: {row['what']} {row['count']}: {row['reason']}")
-    facts = {
-        "run_id": run.run_id,
-        "answers": account.answers,
-        "not_answered": account.not_answered,
-        "not_executable": account.not_executable,
-        "kinds": account.kinds,
-        "outcomes": account.outcomes,
-        "failures": account.failures,
-        "skipped": skipped,
-    }
-    kinds = [(*kind, n) for kind, n in account.kinds_in_order()]
-    lines = [f"run {run.run_id}\n", table(("answers", "cause", "n"), kinds), "", str(account)]
-    put_told(options.json, facts, "\n".join(lines))
+    value = {"run_id": run.run_id, **facts, "skipped": skipped}
+    put_told(options.json, value, f"run {run.run_id}\n\n{told}")
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    # What a log's answers are. kinds: outcome where there is a target, else what the calls are.
-    # failures: by cause, as `run.failures()` has them.
-    answers: int
-    not_answered: int
-    not_executable: int
-    by_kind: Counter[tuple[str, str]]
-    outcomes: Counter[str]
-    failures: Counter[str]
-
-    @property
-    def kinds(self) -> Counter[str]:
-        return Counter({" ".join(filter(None, kind)): n for kind, n in self.by_kind.items()})
-
-    def kinds_in_order(self) -> list[tuple[tuple[str, str], int]]:
-        # What is no failure first.
-        return sorted(self.by_kind.items(), key=lambda pair: (bool(pair[0][1]), -pair[1]))
-
-    def __str__(self) -> str:
-        text = f"{self.not_executable} of {counted(self.answers, 'answer')} cannot be executed"
-        if self.not_answered:
-            text += f"; {counted(self.not_answered, 'request')} got no answer"
-        return text
-
-
-def _told_of(rows: Frame) -> _Told:
-    # For this every answer is parsed, and kept as it was read: the next command finds it so.
+def _facts(rows: Frame) -> dict[str, Any]:
+    # kinds: outcome where there is a target, else what the calls are. failures: by cause, as
+    # `run.failures()` has them.
+    from ...evals.frames.account import account_of  # pandas: an extra
     from ...evals.frames.causes import causes  # pandas: an extra
     from ...evals.reports.figures.cells import kinds_of  # pandas: an extra
 
     outcomes = rows["outcome"].astype(object).fillna(rows["missing_reason"].astype(object))
-    answered = ~outcomes.isin(["provider_error", "context_overflow"])
-    reasons = causes(rows)
-    graded = rows["target"].notna() | ~answered
-    kinds = kinds_of(rows).astype(object).mask(graded, outcomes)
-    broken = [bool(cause) for cause in causes(rows, graded=False)]
-    return _Told(
-        int(answered.sum()),
-        int((~answered).sum()),
-        sum(b and a for b, a in zip(broken, answered, strict=True)),
-        Counter(
-            (str(kind), cause if cause != kind else "")
+    account, reasons = account_of(rows), causes(rows)
+    unanswered = outcomes.isin(["provider_error", "context_overflow"])
+    kinds = kinds_of(rows).astype(object).mask(rows["target"].notna() | unanswered, outcomes)
+    return {
+        "answers": account.answers,
+        "not_answered": account.unanswered,
+        "not_executable": account.broken,
+        "kinds": Counter(
+            f"{kind} {cause}" if cause and cause != kind else str(kind)
             for kind, cause in zip(kinds, reasons, strict=True)
         ),
-        Counter(outcomes),
-        Counter(filter(None, reasons)),
-    )
+        "outcomes": Counter(outcomes),
+        "failures": Counter(filter(None, reasons)),
+    }
+
+
+def causes_told(report: Report) -> str:
+    """Return what a report says first, below a table of the causes of its failures."""
+    from ...evals.frames.account import account_of, failing_rows  # pandas: an extra
+    from ...evals.reports.figures.conclusion import conclusion_of  # pandas: an extra
+
+    groups = groups_of(failing_rows(report.headline)["cause"])
+    rows = [(group.title, group.n, ", ".join(group.codes)) for group in groups]
+    lines = [table(("what stops them", "n", "code"), rows), ""] if rows else []
+    lines += textwrap.wrap(conclusion_of(report).text, 100)
+    ungraded = report.headline[report.headline["target"].isna()]
+    if report.has_targets and len(ungraded):
+        lines += textwrap.wrap(f"Without a target: {account_of(ungraded).text}", 100)
+    return "\n".join(lines)
 
 
 # What `toolparse list` lists -> its columns.
@@ -282,7 +265,10 @@ _LISTED = "`toolparse report --score` lists the trials with their cases, models 
 def _view(options: Any) -> int:
     settings = settings_of(options)
     with open_lab(settings) as lab:
-        trial = _chosen_trial(_opened(lab, options), options, settings)
+        run = _opened(lab, options)
+        trial = _chosen_trial(run, options, settings)
+        if options.trial is None and not options.json:
+            put(f"{causes_told(run.report(policy=settings['policy']))}\n")
         if options.html:
             if trial.result is None:
                 reason = trial.missing_reason or trial.outcome
@@ -368,12 +354,17 @@ def _chosen_trial(run: Run, options: Any, settings: Settings) -> Trial:
 
 def _put_trial(trial: Trial, colored: bool) -> None:
     # Texts of cases, models and providers must not act on the terminal.
-    lines = [str(trial), f"asked:  {trial.case.input_text}"]
+    lines = [str(trial)]
+    if trial.cause:
+        cause = cause_words(trial.cause)
+        lines.append(f"failed: {cause.word} ({trial.cause}): {cause.hint}")
+    if trial.case.input_text:
+        lines.append(f"asked:  {trial.case.input_text}")
     if trial.case.target is not None:
         lines.append(f"wanted: {write_canonical(trial.case.target)}")
     completion = trial.completion
     if completion is not None and not completion.ok:
-        lines.append(f"failed: {completion.error_kind}: {completion.error_message}")
+        lines.append(f"error:  {completion.error_kind}: {completion.error_message}")
     if trial.blame.layer != "none":
         lines.append(f"broken by {trial.blame.explained()}")
     put(visible("\n".join(lines)))

@@ -311,8 +311,33 @@ def _compare(options: Any) -> int:
         if options.readers:
             run, a, b = lab.open(names[0]), *names[1:]
             return _show_comparison(lab.diff(a, b, answers=run, **passed), options, run)
+        if len(names) < 2 and len(lab.store.run_ids()) == 1:
+            return _compare_within(lab.open(*names), passed, options)
         old, new = map(lab.open, [*names, *("latest~1", "latest")[len(names) :]])
         return _show_comparison(lab.diff(old, new, **passed), options, old, new)
+
+
+def _compare_within(run: Run, passed: dict[str, Any], options: Any) -> int:
+    # The only run of a store: what differs most within it, and how to name other two.
+    from ...evals.reports.figures.conclusion import contrasts, kinds_of_column  # pandas: an extra
+
+    report = run.report(policy=passed["policy"], cluster=passed.get("cluster"))
+    found = contrasts(report)
+    # A regression is one against an older run.
+    if found is None or not found[0]["n_cases"].any() or options.fail_on_regression:
+        raise BadOptions(
+            "this store has one run, and a comparison takes two, or two models or formats that "
+            "were judged on the same cases",
+            got=run.run_id,
+            hint="`toolparse report` has its figures; record or ingest a second run",
+        )
+    row = found[0].iloc[-1]
+    a, b = str(row["second"]), str(row["first"])
+    say(
+        f"toolparse: this store has one run, so two of its {kinds_of_column(found[2])} are "
+        f"compared; `toolparse compare {run.run_id} A B` names others"
+    )
+    return _show_comparison(run.compare(a, b, **passed), options, run)
 
 
 def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int:

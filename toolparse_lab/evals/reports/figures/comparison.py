@@ -197,6 +197,17 @@ class ArmComparison:
         )  # fmt: skip
 
     @property
+    def chance_note(self) -> str:
+        """The sentence on how far equal arms lie apart, '' where nothing differs."""
+        n_cases = self.frame["n_cases"].max()
+        spread = [x for x in sorted(self.frame["by_chance"]) if x > 0]
+        chances = [points(x, n_cases, signed=False) for x in spread]
+        if not chances:
+            return ""
+        shown = " to ".join(dict.fromkeys((chances[0], chances[-1])))
+        return f"Equal arms differ by up to {shown} points by chance, in 95 of 100 runs."
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """The sentences on the questions that the figures leave open."""
         notes = list(self.source_notes)
@@ -219,12 +230,7 @@ class ArmComparison:
                 f"{counted(len(ids), 'case')}: {', '.join(ids[:3])}{' …' if len(ids) > 3 else ''}."
             )
         # With a tenth, since these are small.
-        n_cases = self.frame["n_cases"].max()
-        spread = [x for x in sorted(self.frame["by_chance"]) if x > 0]
-        chances = [points(x, n_cases, signed=False) for x in spread]
-        if chances:
-            shown = " to ".join(dict.fromkeys((chances[0], chances[-1])))
-            notes.append(f"Equal arms differ by up to {shown} points by chance, in 95 of 100 runs.")
+        notes += filter(None, [self.chance_note])
         n_a, n_b = self.frame["n_a"], self.frame["n_b"]
         if (uneven := n_a != n_b).any():
             notes.append(

@@ -51,6 +51,7 @@ _KINDS: Mapping[str, str] = {
     "run_id": "runs",
     "run": "runs",
 }
+_NOT_JUDGED = "No expected answers, so “right” is not judged."
 _MOST = 4  # strata and names that a sentence lists
 
 
@@ -240,7 +241,7 @@ def _total(report: Report) -> tuple[str, str]:
     scores = rows["score_success"].dropna().astype(bool)
     account = account_of(rows)
     if not len(scores):
-        return account.first, account.rest
+        return account.first, f"{account.rest} {_NOT_JUDGED}".lstrip()
     outcomes = set(rows.loc[scores.index[scores], "outcome"].astype(str)) & SUCCESSES
     # Where no call was wanted, and none was made, an answer holds no call.
     verb = "hold the right call" if outcomes <= {"correct"} else "are right"

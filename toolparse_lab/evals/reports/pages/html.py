@@ -27,7 +27,7 @@ from ....views.words import Group, groups_of, word_of
 from ...frames.account import failing_rows
 from ...frames.parsing import try_read_row
 from ..figures.cells import UNRECORDED, groups
-from ..figures.conclusion import conclusion_of, conclusion_of_comparison, contrasts
+from ..figures.conclusion import conclusion_of, conclusion_of_comparison, contrasts, kinds_of_column
 from .columns import Cell, Listing, Section
 from .tables import (
     PARTS,
@@ -37,6 +37,7 @@ from .tables import (
     gate_checks,
     listings_of,
     strata_of,
+    success,
     unpaired_cases,
 )
 from .text import comparison_legend, headline
@@ -324,7 +325,9 @@ def _folded(
         ]
 
     parts: dict[str, list[Listing]] = {}
-    for listing in listings_of(report):
+    # In a terminal the kinds of answers without a target are the first table.
+    first = [] if report.has_targets else [success(report)]
+    for listing in [*first, *listings_of(report)]:
         parts.setdefault(listing.part or listing.title, []).append(listing)
     for title, listings in parts.items():
         several = [
@@ -545,7 +548,7 @@ def render_comparison_page(c: ArmComparison) -> str:
 
 
 def _about(c: ArmComparison) -> str:
-    return f"by {word_of(c.on)} · policy {c.policy} · paired on cases"
+    return f"two {kinds_of_column(c.on)} · policy {c.policy} · paired on cases"
 
 
 def _comparison_body(c: ArmComparison, max_flips: int, about: str = "") -> str:
@@ -567,12 +570,12 @@ def _comparison_body(c: ArmComparison, max_flips: int, about: str = "") -> str:
         body = macro(PARTS, "table", _drawn(unpaired_cases(c, MAX_FLIPS)))
         folded.append({"title": "Cases that only one side has", "answer": answer, "body": body})
     conclusion = conclusion_of_comparison(c, strata_of(c))
-    folded.append(_reading([*filter(None, [conclusion.note]), comparison_legend()]))
+    folded.append(_reading([*filter(None, [c.chance_note, conclusion.note]), comparison_legend()]))
     return render(
         f"{TEMPLATES}/report.html",
         heading=about,
         conclusion=conclusion,
-        warnings=c.notes,
+        warnings=[note for note in c.notes if note != c.chance_note],
         gate=None,
         heat_of=None,
         dots_of=None,

@@ -615,6 +615,11 @@ def gate_checks(gate: GateResult) -> Listing:
     return Listing(title, "", columns, rows)
 
 
+def _points(row: Row) -> str:
+    told = points(row["difference"], row["n_cases"])
+    return told if told == NOTHING else f"{told} points"
+
+
 def strata_of(c: ArmComparison) -> list[str]:
     """Return the columns of a comparison's frame that hold its rows apart."""
     return [str(name) for name in c.frame if name not in COMPARISON_COLUMNS]
@@ -632,7 +637,7 @@ def comparison(c: ArmComparison) -> Listing:
         Column("cases", key="n_cases"),
         Column(c.a, text=_share("success_a", "n_cases")),
         Column(c.b, text=_share("success_b", "n_cases")),
-        Column("difference", "rate", text=lambda r: points(r["difference"], r["n_cases"])),
+        Column("difference", "rate", text=_points),
         Column(
             f"{level_words(c.level)} interval",
             text=lambda r: points_span(r["ci_low"], r["ci_high"], r["n_cases"]),
@@ -666,7 +671,7 @@ def contrast(c: Conclusion, level: float) -> Listing:
             Column(head, text=_share(f"success_{side}", "n_cases"))
             for head, side in zip(heads, ("first", "second"), strict=True)
         ),
-        Column("difference", "rate", text=lambda r: points(r["difference"], r["n_cases"])),
+        Column("difference", "rate", text=_points),
         Column(
             f"{level_words(level)} interval",
             text=lambda r: points_span(r["low"], r["high"], r["n_cases"]),

@@ -12,7 +12,6 @@ from ....core.values.printable import counted
 from ....core.values.wording import NOTHING, plain_points, share, span
 from ....views import show
 from ....views.show import text_width, visible
-from ....views.words import word_of
 from ..figures.conclusion import conclusion_of, conclusion_of_comparison, kinds_of_column
 from ..figures.gates import MARGIN
 from ..figures.ladder import left_out_layers
@@ -214,7 +213,7 @@ def comparison_text(c: ArmComparison) -> str:
     figures, n = comparison(c), len(c.flips)
     conclusion = conclusion_of_comparison(c, strata_of(c))
     lines = [
-        f"{c.b} against {c.a}: by {word_of(c.on)}, policy {c.policy}, paired on cases",
+        f"{c.b} against {c.a}: two {kinds_of_column(c.on)}, policy {c.policy}, paired on cases",
         *textwrap.wrap(conclusion.text, min(width, _PROSE)),
         "",
         _fitting(figures, width)[0] if figures.rows else "no cases",
@@ -264,7 +263,7 @@ def comparison_markdown(c: ArmComparison) -> str:
         "",
         f"**{md(conclusion.first)}.** {md(conclusion.rest)}".rstrip(),
         "",
-        f"By {md(word_of(c.on))}, policy {md(c.policy)}, paired on cases.",
+        f"Two {md(kinds_of_column(c.on))}, policy {md(c.policy)}, paired on cases.",
         "",
         *_table(comparison(c).drawn("md")),
         "",
