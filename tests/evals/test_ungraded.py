@@ -114,7 +114,7 @@ MIXED: list[tuple[int, dict[str, Any], str, str]] = [
     (9, {"raw": CALL + CALL.replace('"a": 1', "")}, "ungraded", "validate.required"),
     (12, {"raw": CALL[:30], "finish_reason": "length"}, "truncated", "call.truncated"),
     (8, {"raw": CALL.replace("f", "g", 1)}, "wrong_call", "call.unknown-tool"),
-    (7, {"raw": 'I call {"name": "f", "arguments": {"a"'}, "attempted_unparseable", "json"),
+    (7, {"raw": 'I call {"name": "f", "arguments": {"a"'}, "attempted_unparseable", "call.looks-like"),
     (20, {"raw": "Nothing to call."}, "", ""),
     (14, {"raw": ""}, "", ""),
     (13, {"raw": "Half a sen", "finish_reason": "length"}, "", ""),
