@@ -128,7 +128,7 @@ def test_nothing_is_cut_off(name: str, width: int, page: Page, pages: dict[str, 
     assert page.evaluate(CUT_OFF) == []
 
 
-def test_a_keyboard_follows_the_contents_to_a_failure(page: Page, pages: dict[str, Path]) -> None:
+def test_a_keyboard_follows_a_number_to_a_failure(page: Page, pages: dict[str, Path]) -> None:
     def tab_to(tag: str, text: str = "") -> None:
         for _ in range(30):
             page.keyboard.press("Tab")
@@ -141,12 +141,12 @@ def test_a_keyboard_follows_the_contents_to_a_failure(page: Page, pages: dict[st
         raise AssertionError(f"no {tag} {text} within 30 steps")
 
     page.goto(pages["report"].as_uri())
-    tab_to("A", "failures of each cell")
+    tab_to("A", "fail")
     page.keyboard.press("Enter")
-    for _ in range(2):  # the cell, and its first failure
-        tab_to("SUMMARY")
-        page.keyboard.press("Enter")
-        assert page.evaluate("document.activeElement.parentElement.open")
+    # The cell is open, and its first failure comes next.
+    tab_to("SUMMARY")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.parentElement.open")
     shown = "document.activeElement.parentElement.querySelector('.trial').offsetHeight"
     assert page.evaluate(shown) > 20
 
@@ -170,14 +170,19 @@ def test_no_column_of_a_wide_matrix_is_lost(width: int, media: Any, page: Page, 
         "[...document.querySelectorAll('.matrix td')].map(e => e.getBoundingClientRect().right)"
     )
     assert len(places) == 49
-    assert max(places) <= width
     if media == "screen":
+        # What does not fit is a matter of scrolling, and the row and its label stay one.
+        assert (
+            page.evaluate(
+                "getComputedStyle(document.querySelector('.matrix').parentElement).overflowX"
+            )
+            == "auto"
+        )
         # The rate leads to the failures behind it, which are then open.
         page.click(".matrix a >> nth=-1")
         assert page.evaluate("document.querySelector(':target').offsetHeight") > 20
     else:
-        # A folded table is whole on paper: nobody can unfold it there.
-        assert page.locator(".long td").first.is_visible()
+        assert max(places) <= width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -187,9 +192,7 @@ def test_text_can_be_read_in_light_and_dark(
     page.emulate_media(color_scheme=scheme)
     page.goto(pages["report"].as_uri())
     ground, ink = (
-        page.evaluate(
-            f"getComputedStyle(document.documentElement).{name}.match(/\\d+/g).map(Number)"
-        )
+        page.evaluate(f"getComputedStyle(document.body).{name}.match(/\\d+/g).map(Number)")
         for name in ("backgroundColor", "color")
     )
     assert contrast(ground, ink) > 7
