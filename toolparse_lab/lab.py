@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from .core.errors import BadOptions
+from .core.remote import is_remote, local_path
 from .core.toolspec import ToolsLike
 from .core.types import ParseOptions, ParseResult, Policy
 from .evals.cases.loading import CasesLike
-from .evals.cases.remote import local_path
 from .evals.cases.rows import Errors, Others
 from .evals.engines import Engine
 from .experiments.arms import own_protocols
@@ -398,7 +398,8 @@ class Lab:
         # pandas and process pools are slow to import
         from .evals.reparse import reparse, run_answers
 
-        if isinstance(source, str) and not (os.path.exists(source) or source.endswith(".parquet")):
+        is_file = isinstance(source, str) and (os.path.exists(source) or is_remote(source))
+        if isinstance(source, str) and not (is_file or source.endswith(".parquet")):
             source = self.open(source)
         answers: Any = source
         if isinstance(source, Run):

@@ -56,7 +56,7 @@ THIRD_PARTY = {
     "anywidget": ("notebook",),
     "backports": ("experiments/ingest",),
     "distributed": ("evals/engines.py",),
-    "fsspec": ("evals/cases",),
+    "fsspec": ("core",),
     "httpx": ("middleware/correction", "runner"),
     "jinja2": ("runner/chat_templates", "views"),
     "jsonschema": ("arguments/schema",),

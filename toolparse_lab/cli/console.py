@@ -212,7 +212,7 @@ def read_tools(name: str | None) -> Any:
     """
     if name is None:
         return None
-    from ..evals.cases.remote import is_remote, local_path  # start-up time
+    from ..core.remote import is_remote, local_path  # start-up time
 
     label = name if len(name) <= 80 else f"{name[:77]}..."
     try:

@@ -103,8 +103,7 @@ class Answers:
             count = len(source) if keep is None else int(keep.sum())
             return cls(count, frame=source, keep=keep)
 
-        found = parquet_files_of(source, also="a run, a run's id, ")
-        files = [str(file) for file in found]
+        files = parquet_files_of(source, also="a run, a run's id, ")
         for file in files:
             check_columns(column_names(file), file)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import BadPlan, BadSettings
+from ..core.remote import is_remote, local_path
 from ..evals.cases.collection import Cases
 from ..evals.cases.loading import load_cases
 from ..evals.cases.rows import Errors
@@ -110,9 +111,10 @@ class PlanFile:
 def read_plan_file(path: str | Path, settings: Settings) -> PlanFile:
     """Return a plan file, with its models looked up by name in `settings`.
 
-    A path to cases is relative to the file. Raises BadSettings naming the line.
+    path: may be the address of a place that fsspec reaches. A path to cases is relative to the
+    file. Raises BadSettings naming the line.
     """
-    path = Path(path)
+    path, url = local_path(path), path
     table, text = read_toml(path, "plan", _NO_PLAN)
     source = Source(path, table, text, settings.trust or is_trusted(path))
     check_keys(table, KEYS, source, "part of a plan")
@@ -140,8 +142,10 @@ def read_plan_file(path: str | Path, settings: Settings) -> PlanFile:
     columns = table.get("columns", {})
     values["columns"] = {column: meaning or None for column, meaning in columns.items()}
     # Names of built-in cases are no paths.
-    if "cases" in values and is_path(values["cases"]):
-        values["cases"] = str(path.parent / values["cases"])
+    if "cases" in values and is_path(values["cases"]) and not is_remote(values["cases"]):
+        folder = str(url).rpartition("/")[0]
+        cases = values["cases"]
+        values["cases"] = f"{folder}/{cases}" if is_remote(url) else str(path.parent / cases)
     if isinstance(values.get("protocols"), str):
         values["protocols"] = [values["protocols"]]
     models = values.pop("models", [])

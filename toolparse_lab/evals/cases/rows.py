@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ...core.errors import BadCase, BadOptions
+from ...core.remote import local_path
 from ...core.values import number, read_strict
 from .case import likely_key
-from .remote import local_path
 from .row_files import RowSource, first_repeated, read_rows
 
 Others: TypeAlias = Literal["error", "metadata", "drop"]

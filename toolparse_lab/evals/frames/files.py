@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...core.errors import BadOptions, MissingExtra, StoreError, UnreadableInput
+from ...core.remote import is_remote, local_path, opened, remote_files, written
 from .columns import columns_of
 from .dtypes import EXTRA, build_frame, conform, join_frames, missing, typed
 
@@ -40,8 +41,9 @@ def _writing(path: str | Path) -> Iterator[None]:
         raise StoreError("the frame cannot be written", got=f"{path}: {e.strerror or e}") from None
 
 
-def write_frame(frame: pd.DataFrame, path: str | Path) -> Path:
-    """Write a frame as Parquet, CSV or JSON lines, by the path's suffix, and return the path.
+def write_frame(frame: pd.DataFrame, path: str | Path) -> str | Path:
+    """Write a frame as Parquet, CSV or JSON lines, by the path's suffix, and return the path. It
+    may be the address of a place that fsspec reaches.
 
     Raises BadOptions for another suffix, and StoreError.
     """
@@ -52,12 +54,12 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> Path:
             got=file.name,
             expected=".parquet, .csv or .jsonl",
         )
-    with _writing(path):
+    with _writing(path), written(path) as own:
         if file.suffix == ".jsonl":
-            frame.to_json(file, orient="records", lines=True, date_format="iso")
+            frame.to_json(own, orient="records", lines=True, date_format="iso")
         else:
-            (frame.to_parquet if file.suffix == ".parquet" else frame.to_csv)(file, index=False)
-    return file
+            (frame.to_parquet if file.suffix == ".parquet" else frame.to_csv)(own, index=False)
+    return path if is_remote(path) else file
 
 
 def read_frame(path: str | Path, kind: str) -> pd.DataFrame:
@@ -66,10 +68,15 @@ def read_frame(path: str | Path, kind: str) -> pd.DataFrame:
     kind: see `columns.columns_of`. Raises UnreadableInput for a file that is not there, is empty or
     is no frame.
     """
-    file = Path(path)
+    file = path if is_remote(path) else Path(path)
     try:
-        if file.suffix != ".csv":
-            return join_frames([pd.read_parquet(part) for part in parquet_files(file)], kind)
+        if Path(file).suffix != ".csv":
+            parts = []
+            for part in parquet_files(file):
+                with _parquet(part) as opened_part:
+                    parts.append(opened_part.read().to_pandas())
+            return join_frames(parts, kind)
+        file = local_path(file)
         # All as text: pandas would guess a dtype from the first rows, and read "NA" as missing.
         frame = pd.read_csv(file, dtype="string", keep_default_na=False, na_values=[""])
     except pd.errors.EmptyDataError:
@@ -91,18 +98,22 @@ def _empty(file: str | Path) -> UnreadableInput:
     return UnreadableInput("the file is empty", got=str(file), expected="a frame as Parquet or CSV")
 
 
-def parquet_files(path: str | Path) -> list[Path]:
+def parquet_files(path: str | Path) -> list[str]:
     """Return the file of a path, or the Parquet files inside the folder, by name. Raises
     UnreadableInput if there are none.
     """
     place = Path(path)
-    if place.is_file():
-        return [place]
-    if not place.is_dir():
+    if is_remote(path):
+        files = remote_files(str(path), ".parquet")
+    elif place.is_file():
+        return [str(place)]
+    elif place.is_dir():
+        files = [str(file) for file in sorted(place.rglob("*.parquet"))]
+    else:
         raise UnreadableInput("there is no such file or folder", got=str(path), expected="Parquet")
 
     # Names that begin so are what writers have not finished, or their notes.
-    files = sorted(p for p in place.rglob("*.parquet") if not p.name.startswith((".", "_")))
+    files = [file for file in files if not Path(file).name.startswith((".", "_"))]
     if not files:
         raise UnreadableInput(
             "there is no Parquet file in this folder", got=str(path), expected="*.parquet"
@@ -110,7 +121,7 @@ def parquet_files(path: str | Path) -> list[Path]:
     return files
 
 
-def parquet_files_of(source: Any, also: str = "") -> list[Path]:
+def parquet_files_of(source: Any, also: str = "") -> list[str]:
     """Return the Parquet files that a path, a pattern or a list of them stands for.
 
     also: what else the caller takes, for the complaint. Raises UnreadableInput if there are none,
@@ -119,7 +130,7 @@ def parquet_files_of(source: Any, also: str = "") -> list[Path]:
     # A mapping would be taken for a list of its keys.
     is_path = isinstance(source, (str, os.PathLike))
     is_list = isinstance(source, Iterable) and not isinstance(source, Mapping)
-    files: list[Path] = []
+    files: list[str] = []
     for path in [source] if is_path or not is_list else source:
         if not isinstance(path, (str, os.PathLike)):
             raise UnreadableInput(
@@ -138,7 +149,7 @@ def parquet_files_of(source: Any, also: str = "") -> list[Path]:
                 "several",
             )
         names = [name]
-        if glob.has_magic(name) and not Path(name).exists():
+        if glob.has_magic(name) and not is_remote(name) and not Path(name).exists():
             names = sorted(glob.glob(name, recursive=True))
             if not names:
                 raise UnreadableInput("no file fits this pattern", got=name, expected="Parquet")
@@ -163,9 +174,7 @@ class RowGroup:
 
     def read(self) -> pd.DataFrame:
         """Return the rows, with their places over all files as index. Raises UnreadableInput."""
-        import pyarrow.parquet as pq
-
-        with _readable(self.path), pq.ParquetFile(self.path) as file:
+        with _parquet(self.path) as file:
             frame: pd.DataFrame = file.read_row_group(self.index).to_pandas()
         # Errors name rows by their index, and should mean the place in the whole input.
         frame.index = pd.RangeIndex(self.start, self.start + len(frame))
@@ -174,25 +183,21 @@ class RowGroup:
 
 def column_names(file: str | Path) -> list[str]:
     """Return the columns of one file of Parquet or CSV, by its suffix. Raises UnreadableInput."""
-    import pyarrow.parquet as pq
-
     if Path(file).suffix == ".csv":
         return [str(name) for name in pd.read_csv(file, nrows=0).columns]
-    with _readable(file):
-        names: list[str] = pq.read_schema(file).names
+    with _parquet(file) as opened_file:
+        names: list[str] = opened_file.schema_arrow.names
         return names
 
 
 def row_groups(files: Iterable[str | Path]) -> list[RowGroup]:
     """Return all row groups of Parquet files, in order. Raises UnreadableInput."""
-    import pyarrow.parquet as pq
-
     out: list[RowGroup] = []
     start = 0
     for file in files:
-        with _readable(file), pq.ParquetFile(file) as opened:
-            for i in range(opened.num_row_groups):
-                rows = opened.metadata.row_group(i).num_rows
+        with _parquet(file) as opened_file:
+            for i in range(opened_file.num_row_groups):
+                rows = opened_file.metadata.row_group(i).num_rows
                 out.append(RowGroup(str(file), i, start, rows))
                 start += rows
     return out
@@ -204,17 +209,15 @@ def read_batches(
     """Yield the rows of Parquet files in frames of at most `size` rows, whose index counts over all
     files. columns: only these, as far as they are there. Raises UnreadableInput.
     """
-    import pyarrow.parquet as pq
-
     start = 0
     for file in files:
-        with _readable(file), pq.ParquetFile(file) as opened:
+        with _parquet(file) as opened_file:
             # Columns that one file has not, another may have.
             present = columns
             if columns is not None:
-                present = [name for name in columns if name in opened.schema_arrow.names]
+                present = [name for name in columns if name in opened_file.schema_arrow.names]
 
-            for batch in opened.iter_batches(batch_size=size, columns=present):
+            for batch in opened_file.iter_batches(batch_size=size, columns=present):
                 frame = batch.to_pandas()
                 frame.index = pd.RangeIndex(start, start + len(frame))
                 start += len(frame)
@@ -227,7 +230,7 @@ def _readable(path: str | Path) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as e:
         file = Path(path)
-        if file.is_file() and file.stat().st_size == 0:
+        if not is_remote(path) and file.is_file() and file.stat().st_size == 0:
             raise _empty(path) from None
 
         raise UnreadableInput(
@@ -327,7 +330,7 @@ class PartsWriter:
         import pyarrow.parquet as pq
 
         # The types of the file are those of the first frame.
-        table = _table(frame, self.kind, self._writer.schema if self._writer else None)
+        table = table_of(frame, self.kind, self._writer.schema if self._writer else None)
         with _writing(self.path):
             if self._writer is None:
                 self._writer = pq.ParquetWriter(self.partial, table.schema)
@@ -352,12 +355,14 @@ def write_part(frame: pd.DataFrame, path: str, kind: str) -> None:
     import pyarrow.parquet as pq
 
     with _writing(path):
-        pq.write_table(_table(frame, kind), path)
+        pq.write_table(table_of(frame, kind), path)
 
 
-def _table(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
-    # Types do not depend on the contents: `schema`, of the rows before it, settles those of columns
-    # of your own.
+def table_of(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
+    """Return a frame of a kind as an Arrow table, whose types do not depend on the contents.
+
+    schema: of the rows before it, for columns of your own. Raises StoreError if it does not fit.
+    """
     if schema is not None:
         try:
             return pa.Table.from_pandas(
@@ -399,7 +404,7 @@ def convert_frame(frame: pd.DataFrame, kind: str, engine: FrameEngine) -> Any:
     """
     if engine == "pandas":
         return frame
-    table = _table(frame, kind)
+    table = table_of(frame, kind)
     columns = {name: _coded(table[name].combine_chunks()) for name in table.column_names}
     return _of_library(columns, engine)
 
@@ -430,7 +435,7 @@ def unpacked_table(
 
 
 def _names_in(source: bytes | str | Path) -> list[str]:
-    with _parquet(source, coded=False) as file:
+    with _parquet(source) as file:
         return [name for name in file.schema_arrow.names if not name.startswith("#")]
 
 
@@ -477,7 +482,7 @@ def packed(frame: pd.DataFrame, kind: str) -> bytes:
     """Return a frame as the bytes of a Parquet file for `unpacked`."""
     import pyarrow.parquet as pq
 
-    table = _table(frame, kind)
+    table = table_of(frame, kind)
     for name in _TOLD_APART:
         if name in table.column_names:
             numbers = _numbers_of(table[name].dictionary_encode(), name)
@@ -487,6 +492,14 @@ def packed(frame: pd.DataFrame, kind: str) -> bytes:
     return bytes(out.getvalue())
 
 
+PANDAS_TYPES: dict[Any, Any] = {
+    pa.string(): pd.StringDtype(),
+    pa.large_string(): pd.StringDtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.float64(): pd.Float64Dtype(),
+    pa.bool_(): pd.BooleanDtype(),
+}
+"""Arrow's type of a column -> the dtype that frames have for it."""
 # Texts of which many rows have the same, or of which rows are chosen. An id is each row's own.
 _CODED = frozenset(
     column.name
@@ -516,13 +529,6 @@ def unpacked(
     apart, but for the columns `as_texts`; that takes a part of the memory, and of the time of
     whatever chooses rows. Raises UnreadableInput for anything else than Parquet.
     """
-    types: dict[Any, Any] = {
-        pa.string(): pd.StringDtype(),
-        pa.large_string(): pd.StringDtype(),
-        pa.int64(): pd.Int64Dtype(),
-        pa.float64(): pd.Float64Dtype(),
-        pa.bool_(): pd.BooleanDtype(),
-    }
     told_apart = set(_TOLD_APART).difference(as_texts) if coded else ()
     parts = _parts_of(sources, columns, ids, coded, told_apart)
     declared = {column.name: column.dtype for column in columns_of(kind)}
@@ -539,7 +545,7 @@ def unpacked(
     arrays: dict[str, Any] = {}
     for group in groups:
         table = pa.table({name: _joined(parts.pop(name)) for name in group})
-        frame = table.to_pandas(types_mapper=types.get)
+        frame = table.to_pandas(types_mapper=PANDAS_TYPES.get)
         arrays |= {name: frame[name].array for name in group}
     if columns is None:
         return build_frame(kind, arrays, length, {name: dtypes[name] for name in absent})
@@ -619,13 +625,17 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 
 @contextlib.contextmanager
-def _parquet(source: bytes | str | Path, coded: bool) -> Iterator[Any]:
+def _parquet(source: bytes | str | Path, coded: bool = False) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
-    with _readable("what was kept" if isinstance(source, bytes) else source):
-        opened = pa.BufferReader(source) if isinstance(source, bytes) else source
-        texts = _CODED.intersection(pq.read_schema(opened).names) if coded else None
-        with pq.ParquetFile(opened, read_dictionary=texts) as file:
+    place: Any = contextlib.nullcontext(source)
+    if isinstance(source, bytes):
+        place = contextlib.nullcontext(pa.BufferReader(source))
+    elif is_remote(source):
+        place = opened(str(source))
+    with _readable("what was kept" if isinstance(source, bytes) else source), place as at:
+        texts = _CODED.intersection(pq.read_schema(at).names) if coded else None
+        with pq.ParquetFile(at, read_dictionary=texts) as file:
             yield file
 
 

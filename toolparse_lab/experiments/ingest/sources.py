@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ...core.errors import BadCase, MissingExtra, UnreadableInput
+from ...core.remote import is_remote, local_path
 from ...core.types.call_pieces import member as get
 from ...core.values import read_strict
 from ...entry.capture.captured import is_event_stream
 from ...entry.capture.gemini import ends, is_gemini
 from ...entry.capture.known import is_envelope, is_error, is_piece_alone
-from ...evals.cases.remote import is_remote, local_path
 from ...evals.cases.row_files import (
     MAX_UNPACKED,
     RowSource,
