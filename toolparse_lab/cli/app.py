@@ -9,11 +9,11 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+from ..core import VERSION
 from ..core.errors import ToolparseError
 from ..runner.exchange.redaction import redact_exact
 from ..runner.termination import terminated_as_interrupted
 from .console import as_flags, shell_streams, shortened
-from .parser import lazy_parser
 
 # The verbs that write into a store while they work.
 _RECORDING = ("ingest", "run", "check")
@@ -30,8 +30,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     with shell_streams(), terminated_as_interrupted() as ending:
         options = None
         try:
+            if (sys.argv[1:] if argv is None else [*argv]) == ["--version"]:
+                print(f"toolparse_lab {VERSION}")  # without what the verbs need
+                raise SystemExit(0)
+            # These and the verb's file are imported here, which Ctrl-C may interrupt as well.
+            from .parser import lazy_parser
+
             parser = lazy_parser()
-            # The verb's file is imported here, which Ctrl-C may interrupt as well.
             options = parser.parse_args(argv)
             if options.command is None:
                 parser.print_help()

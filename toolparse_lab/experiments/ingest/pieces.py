@@ -28,7 +28,13 @@ from ...core.toolspec import tool_specs
 from ...entry.foreign.protocol import any_protocol
 from ...evals.cases.case import Case
 from ...evals.cases.row_files import JsonLines, RowSource
-from ...evals.engines import available_processes, check_engine, results_of, travels
+from ...evals.engines import (
+    available_processes,
+    check_engine,
+    collector_paused,
+    results_of,
+    travels,
+)
 from ...formats.auto import AUTO
 from ...formats.registry import is_shipped
 from ...runner.exchange.redaction import (
@@ -153,6 +159,10 @@ class PieceReader:
 
     def read(self, piece: Rows) -> Readings:
         """Return what is in the rows of a piece."""
+        with collector_paused():
+            return self._read(piece)
+
+    def _read(self, piece: Rows) -> Readings:
         self._cases.clear()
         readings: list[list[Observed | Answer | BadCase]] = []
         sent: list[list[dict[str, Any]]] = []  # the request and the response of each answer
