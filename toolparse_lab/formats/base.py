@@ -356,6 +356,14 @@ class Envelope(ABC):
         """Return the characters that an answer may begin with which `resumes`, None for any."""
         return None
 
+    def first_signs(self, tools: Tools) -> str | None:
+        """Return the characters that an answer without an opener may begin with, None for any."""
+        resuming = self.resume_starts(tools) if self.may_resume else ""
+        if resuming is None or type(self).speculates is Envelope.speculates:
+            return resuming
+        starts = self.speculation_starts
+        return None if starts is None else starts + resuming
+
     @property
     def may_resume(self) -> bool:
         """True if `resumes` is worth a question: a class has one of its own."""

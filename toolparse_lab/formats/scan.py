@@ -66,6 +66,9 @@ class Scanner(Protocol):
 
     def finish(self) -> Close | None: ...
 
+    @property
+    def waits(self) -> frozenset[str]: ...
+
 
 def skip_space(text: str, pos: int, most: int | None = None) -> int:
     """Return the offset after white space at `pos`, or after `most` characters of it."""
@@ -93,12 +96,13 @@ def ends_inside(text: str, pos: int, literals: tuple[str, ...]) -> bool:
     (True, False)
     """
     # Asked at every mark of a stream: a slice and a look at a set take less than any loop.
-    beginnings, longest = _cut_literals(literals)
+    beginnings, longest = cut_literals(literals)
     return len(text) - pos < longest and text[pos:] in beginnings
 
 
 @lru_cache(maxsize=4096)
-def _cut_literals(literals: tuple[str, ...]) -> tuple[frozenset[str], int]:
+def cut_literals(literals: tuple[str, ...]) -> tuple[frozenset[str], int]:
+    """Return the beginnings of some literals, none of them whole, and the length of the longest."""
     parts = (literal[:n] for literal in literals for n in range(len(literal)))
     return frozenset(parts), max(map(len, literals), default=0)
 
@@ -255,10 +259,18 @@ class FollowCheck:
         return False
 
 
+NO_WAITS: frozenset[str] = frozenset()
+
+
 class BodyScanner:
-    """What scanners of bodies share: how much is settled, and a closer to go back to."""
+    """What scanners of bodies share: how much is settled, and a closer to go back to.
+
+    waits: the tails that decide nothing in the state that the last scan left. They need no scan.
+    """
 
     __slots__ = ("_at", "_hidden")
+
+    waits: frozenset[str] = NO_WAITS
 
     # Set by each scanner: a call of this class for every body would cost more than they are worth.
     _at: int

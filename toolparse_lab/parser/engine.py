@@ -95,6 +95,17 @@ class StreamParser:
             raise not_a_chunk(chunk)
         feed = self._feed
         more = feed.add(chunk)
+        if more and feed.chunk == "":
+            # A long literal comes in many chunks, and until it is whole nothing is decided.
+            bodies = self._bodies
+            body = bodies.open
+            if body is None:
+                if feed.tail in self._setting.waits:
+                    return ()
+            elif feed.tail in body.scanner.waits:
+                return ()
+            else:
+                more = bodies.scan(body, False)  # as below, where most chunks end
 
         while more:
             self._run(False)

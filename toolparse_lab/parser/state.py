@@ -56,7 +56,7 @@ from ..core.types.spans import make_segment
 from ..formats.base import Codec, Envelope, Protocol, Tools
 from ..formats.reasoning import END_PATTERN, END_SO_FAR, END_STARTS, LONE_ENDS, LONGEST_END
 from ..formats.registry import protocols
-from ..formats.scan import longest_of, partial_finder
+from ..formats.scan import NO_WAITS, cut_literals, longest_of, partial_finder
 from ..formats.turns import TURN_ENDS
 from .recognition.echoes import Echoes
 from .recognition.name_lines import name_heads
@@ -101,6 +101,9 @@ class Setting:
             envelope.speculates is not Envelope.speculates
             or envelope.resumes is not Envelope.resumes
         )
+        # Tails that decide nothing, where nothing else than an opener begins with them.
+        first = protocol.envelope.first_signs(self.tools) if self.speculates else ""
+        self.waits = NO_WAITS if first is None or "<" in first else _waits_of(self.heads)
         self.repeats = protocol.envelope.repeats
         # What is known of plain calls, and for each look the literals that no value may hold.
         self.looks: Any = None
@@ -250,6 +253,17 @@ def _ends_apart(heads: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(end for end in TURN_ENDS if not any(head.startswith(end) for head in heads))
 
 
+@lru_cache(maxsize=512)
+def _waits_of(heads: tuple[str, ...]) -> frozenset[str]:
+    # The beginnings of openers, but those in which another one is whole, or which a turn begins or
+    # ends with.
+    others = (*heads, *TURN_ENDS, "<|im_start|>")
+    alone = (
+        h for h in heads if h[0] == "<" and not any(h != o and h.startswith(o) for o in others)
+    )
+    return cut_literals(tuple(alone))[0] - {""}
+
+
 def _only_closers(literals: tuple[str, ...], heads: tuple[str, ...]) -> tuple[str, ...]:
     others = {*heads, *TURN_ENDS}
     return tuple(c for c in literals if c[0] not in "`\r\n ]" and c not in others)
@@ -283,6 +297,7 @@ _BLOCK = 4096
 _LONG_TAIL = 2 * _BLOCK
 _GROWTH = 16  # a long tail is looked at when what waits is at least this part of it
 _HIGH_AT_END = re.compile("[\ud800-\udbff]\\Z")
+_ANY_HALF = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -408,6 +423,8 @@ class Feed:
     def _join_surrogates(self, chunk: str) -> str:
         # A pair comes apart where a client cuts a text by UTF-16 units, as JavaScript does. A half
         # at the end stays back.
+        if not self._half and _ANY_HALF.search(chunk) is None:
+            return chunk
         chunk, self._half = self._half + chunk, ""
         if _PAIR.search(chunk):
             chunk = chunk.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

@@ -27,11 +27,13 @@ from ...arguments.rjson.strict import read_one
 from ...core.types import Span
 from ..base import NEED_MORE, Answer, Envelope, Opening, Tools, make_opening
 from ..scan import (
+    NO_WAITS,
     BodyScanner,
     Close,
     FollowCheck,
     Scanner,
     any_of,
+    cut_literals,
     line_end,
     partial_pattern,
     skip_space,
@@ -116,6 +118,11 @@ class _Delimiters:
         self.clean = re.compile(rf"""(?:[^"'/{firsts}]++|"[^"\\\x00-\x1f{firsts}]*+")*+""")
         # Control characters matter only while the body may still be strict JSON.
         self.strict = re.compile(rf"{close}|[\"\\\x00-\x1f]")
+        # Clean JSON that may end inside a clean string, from outside a string or inside of one.
+        text = rf'[^"\\\x00-\x1f{firsts}]*+'
+        outside = rf"""(?:[^"'/{firsts}]++|"{text}")*+(?:"{text})?+"""
+        self.quick = {"": re.compile(outside), '"': re.compile(rf'{text}(?:"{outside})?+')}
+        self.waits = NO_WAITS if self.nested else cut_literals(self.closers)[0] - {""}
         signs = {'"': r'["\\]', "'": r"['\\]", "//": r"\n", "/*": r"\*/"}
         self.inside = {kind: re.compile(f"{close}|{sign}") for kind, sign in signs.items()}
 
@@ -132,11 +139,12 @@ class JsonBody(BodyScanner):
     space and an opener, or the end, closes the body.
     """
 
-    __slots__ = ("_by", "_follow", "_inside", "_pos", "_previous", "_strict")
+    __slots__ = ("_by", "_follow", "_inside", "_pos", "_previous", "_strict", "waits")
 
     def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...] = ()) -> None:
         self._at, self._hidden = 0, None
-        self._by = _delimiters(closers, openers)
+        self._by = by = _delimiters(closers, openers)
+        self.waits = by.waits
         # Most bodies never meet a closer in a string, so this is made when the first one does.
         self._follow: FollowCheck | None = None
         self._pos = 0  # where in the tail the state begins to read
@@ -150,6 +158,12 @@ class JsonBody(BodyScanner):
             whole = self._whole_body(tail, final)
             if whole is not None:
                 return whole
+        elif self._strict and self._hidden is None and (quick := self._by.quick.get(self._inside)):
+            # Most chunks of a stream.
+            if tail and quick.fullmatch(tail):
+                if tail.count('"') % 2:
+                    self._inside = "" if self._inside else '"'
+                return self._settle_at(tail, len(tail))
 
         self._pos = 0
         while True:

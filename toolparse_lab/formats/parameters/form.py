@@ -14,7 +14,7 @@ from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.kinds import is_type
 from ...core.values import Value
 from ..rxml.element import unescape, unescape_offsets
-from ..scan import SPACE, begun
+from ..scan import SPACE, begun, cut_literals
 
 _NEVER = re.compile("(?!)")
 LOOK = 256  # white space after an opener that is looked past
@@ -167,6 +167,14 @@ class Form(ABC):
         tags = {tag.rstrip(' "=') for pair in self.pairs for tag in pair} - {""}
         sources = (re.escape(tag) + (r"(?![\w-])" if tag[-1:].isalnum() else "") for tag in tags)
         return re.compile("|".join(sorted(sources)) or "(?!)")
+
+    @cached_property
+    def waits(self) -> frozenset[str]:
+        """The beginnings of what ends a value, as far as what follows it is not known."""
+        (_, function_closer), (parameter, _) = self.pairs[1:3]
+        between = self.pairs[-1][1] + ("\n" if self.lines else "")
+        ends = (between + tag for tag in (parameter, function_closer))
+        return cut_literals(tuple(end for end in ends if end[:1] == "<"))[0] - {""}
 
     @property
     def value_has_tag(self) -> bool:

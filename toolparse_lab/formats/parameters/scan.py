@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
 from ..json.scan import JsonBody
-from ..scan import Close, CloseKind
+from ..scan import NO_WAITS, Close, CloseKind
 from .form import (
     Form,
     Mark,
@@ -78,7 +78,7 @@ class ParameterScan:
     __slots__ = (
         "_fresh", "_json", "_json_start", "_lined", "_nest", "_outside", "_param_word", "_section",
         "at", "early", "ends", "form", "hidden", "indent", "look", "marks", "pattern", "quoting",
-        "space", "state", "tools", "view", "whole", "word", "wrapped",
+        "space", "state", "tools", "view", "waits", "whole", "word", "wrapped",
     )  # fmt: skip
 
     _json: JsonBody  # in the state JSON
@@ -104,6 +104,7 @@ class ParameterScan:
         self.pattern = form.tags
         self.space = form.space
         self.state = START if wrapped or bare else TOP
+        self.waits = NO_WAITS
         # A whole body comes here only after it was found not to be strict.
         self._fresh = not whole
         self.at = 0  # characters settled so far
@@ -143,8 +144,15 @@ class ParameterScan:
                 if self.wrapped:
                     return Close(*match.span(1), "closer")
                 self.state, pos = ENDED, match.end()
-        while True:
+        elif self.state == VALUE and not self._section:
             # Most chunks of a stream are the middle of a value.
+            if tail and self.pattern.search(tail) is None:
+                if tail[-1] in " \t\r\n":
+                    return self.settle(tail, len(tail))
+                self.indent = -1
+                self.at += len(tail)
+                return len(tail)
+        while True:
             state = self.state
             answer: Close | Hold | int
             if state == VALUE:
@@ -182,6 +190,8 @@ class ParameterScan:
     # Taking note
 
     def settle(self, tail: str, settled: int) -> int:
+        in_value = self.state == VALUE and not self._section and not self._nest
+        self.waits = self.form.waits if in_value else NO_WAITS
         if settled:
             self.indent = self.indent_at(tail, settled)
             self.at += settled
