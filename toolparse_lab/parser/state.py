@@ -102,8 +102,8 @@ class Setting:
             or envelope.resumes is not Envelope.resumes
         )
         # Tails that decide nothing, where nothing else than an opener begins with them.
-        first = protocol.envelope.first_signs(self.tools) if self.speculates else ""
-        self.waits = NO_WAITS if first is None or "<" in first else _waits_of(self.heads)
+        signs = protocol.envelope.first_signs(self.tools) if self.speculates else ""
+        self.waits = NO_WAITS if signs is None or "<" in signs else _waits_of(self.heads)
         self.repeats = protocol.envelope.repeats
         # What is known of plain calls, and for each look the literals that no value may hold.
         self.looks: Any = None

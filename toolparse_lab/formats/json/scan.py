@@ -158,12 +158,17 @@ class JsonBody(BodyScanner):
             whole = self._whole_body(tail, final)
             if whole is not None:
                 return whole
-        elif self._strict and self._hidden is None and (quick := self._by.quick.get(self._inside)):
+        elif (
+            self._strict
+            and self._hidden is None
+            and tail
+            and (quick := self._by.quick.get(self._inside))
+            and quick.fullmatch(tail)
+        ):
             # Most chunks of a stream.
-            if tail and quick.fullmatch(tail):
-                if tail.count('"') % 2:
-                    self._inside = "" if self._inside else '"'
-                return self._settle_at(tail, len(tail))
+            if tail.count('"') % 2:
+                self._inside = "" if self._inside else '"'
+            return self._settle_at(tail, len(tail))
 
         self._pos = 0
         while True:

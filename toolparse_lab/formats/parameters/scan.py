@@ -144,14 +144,16 @@ class ParameterScan:
                 if self.wrapped:
                     return Close(*match.span(1), "closer")
                 self.state, pos = ENDED, match.end()
-        elif self.state == VALUE and not self._section:
+        elif (
+            self.state == VALUE
+            and not self._section
+            and tail[-1:].strip()
+            and self.pattern.search(tail) is None
+        ):
             # Most chunks of a stream are the middle of a value.
-            if tail and self.pattern.search(tail) is None:
-                if tail[-1] in " \t\r\n":
-                    return self.settle(tail, len(tail))
-                self.indent = -1
-                self.at += len(tail)
-                return len(tail)
+            self.indent = -1
+            self.at += len(tail)
+            return len(tail)
         while True:
             state = self.state
             answer: Close | Hold | int
