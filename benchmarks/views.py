@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from playwright.sync_api import sync_playwright
 
 import toolparse_lab as tp
-from toolparse_lab.notebook.bench.view import setups_of, view_of
+from toolparse_lab.notebook.bench import Desk, setups_of
 from toolparse_lab.views import render_result
 
 TOOL = {
@@ -41,7 +41,7 @@ TEXTS = {
     "1 MB, 12,500 calls": CALL * 12_500,
 }
 TIMES = 3
-DRAWN = "document.querySelector('.tb-keys') !== null && document.querySelector('.tp-foot') !== null"
+DRAWN = "document.querySelector('.pv.live') !== null"
 
 
 def seconds(task: Callable[[], Any]) -> float:
@@ -68,8 +68,10 @@ def main() -> int:
         )
         for name, text in TEXTS.items():
             (setup,) = setups_of(text, "hermes", [TOOL])
-            kernel = seconds(lambda setup=setup: view_of(setup))  # type: ignore[misc]
-            message = len(json.dumps(view_of(setup)[0]))
+            desk = Desk([setup])
+            edit = {"kind": "edit", "raw": text + " "}
+            kernel = seconds(lambda desk=desk, edit=edit: desk.answer(edit))  # type: ignore[misc]
+            message = len(json.dumps(desk.answer(edit)))
             target = tp.workbench(text, "hermes", [TOOL]).export_html(Path(folder) / "page.html")
             page = browser.new_page(viewport={"width": 1200, "height": 900})
 

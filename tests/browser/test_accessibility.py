@@ -49,8 +49,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 def test_the_parse_view(page: Page, tmp_path: Path) -> None:
     page.goto(export_html(several(), tmp_path / "view.html").as_uri())
+    page.focus(".toolparse-raw")
     for stage in "1234":
-        page.focus(".tp-text")
         page.keyboard.press(stage)
         page.wait_for_timeout(150)
         assert serious_faults(page) == [], f"stage {stage}"
@@ -72,10 +72,10 @@ def diff() -> CoercionDiff:
 
 def test_two_readings_side_by_side(diff: CoercionDiff, page: Page, tmp_path: Path) -> None:
     page.goto(diff.export_html(tmp_path / "diff.html").as_uri())
-    assert page.locator(".tpd-number").count() == len(diff.rows) > 3
+    assert page.locator("tr[data-n]").count() == len(diff.rows) > 3
     assert serious_faults(page) == []
-    page.locator(".tpd-number").nth(1).click()
-    assert page.locator(".tpd-mark.tpd-on").count() == 1
+    page.locator("tr[data-n]").nth(1).click()
+    assert page.locator(".raw .lit").count() == 1
     assert serious_faults(page) == []
 
 
@@ -99,15 +99,15 @@ def test_the_workbench(text: str, tool: dict[str, Any], page: Page, tmp_path: Pa
     bench = tp.workbench(text, "hermes", [tool])
     page.goto(bench.export_html(tmp_path / "bench.html").as_uri())
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")
-    for stage in "123456":
-        page.locator(".tb-stage").nth(int(stage) - 1).click()
-        assert serious_faults(page) == [], f"stage {stage}"
+    for tab in page.locator("[data-tab]").all():
+        tab.click()
+        assert serious_faults(page) == []
 
 
 def test_the_browser_of_trials(run: Run, page: Page, tmp_path: Path) -> None:
     host(page, run.browse(), tmp_path)
     assert serious_faults(page, "#view") == []
-    page.locator(".tpb-row").first.click()
+    page.locator(".item").first.click()
     page.wait_for_timeout(300)
     assert serious_faults(page, "#view") == []
 

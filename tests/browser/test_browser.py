@@ -46,7 +46,7 @@ const traits = await window.traits();
 module.default.render({ el: document.getElementById("view"), model: {
   get: (name) => traits[name],
   send: (message) => window.answer(message).then(window.deliver),
-  on: (name, listener) => listeners.add(listener),
+  on: (name, listener) => name === "msg:custom" && listeners.add(listener),
   off: (name, listener) => listeners.delete(listener),
 } });
 </script>
@@ -71,9 +71,7 @@ def rows(texts: list[str], question: str = "ask") -> list[dict[str, Any]]:
 
 def host(page: Page, browser: Browser, folder: Path) -> Path:
     """Open a page that stands for a notebook: the front end, with this widget behind it."""
-    page.expose_function(
-        "traits", lambda: {"_first": browser._first, "_view_source": browser._view_source}
-    )
+    page.expose_function("traits", lambda: {"_html": browser._html, "_static": browser._static})
     sent: list[Any] = []
     browser.send = lambda content, buffers=None: sent.append(content)
 
@@ -87,7 +85,7 @@ def host(page: Page, browser: Browser, folder: Path) -> Path:
     path = folder / "host.html"
     path.write_text(HOST.replace("CSS", css).replace("SOURCE", source), encoding="utf-8")
     page.goto(path.as_uri())
-    page.wait_for_selector(".tpb-row")
+    page.wait_for_selector(".item")
     return path
 
 
@@ -98,80 +96,66 @@ def page(chromium: Chromium) -> Iterator[Page]:
     page.close()
 
 
+def shown(page: Page, words: str) -> None:
+    """Wait until so many answers are said to be shown."""
+    page.wait_for_function(
+        "w => document.querySelector('[data-part=shown]').textContent === w", arg=words
+    )
+
+
 def test_by_keyboard_and_by_mouse(page: Page, tmp_path: Path) -> None:
     with tp.Lab(tmp_path / "runs.db") as lab:
         run = lab.ingest(rows([TEXTS[i // 4 % 3] for i in range(120)]))
         browser = run.browse()
         watch = Watch(page)
         host(page, browser, tmp_path)
-        status = page.locator(".tpb-status")
-        assert status.text_content() == "120 trials, 100 failures"
-        page.get_by_label("fold equal causes").uncheck()
-        page.wait_for_function("document.querySelectorAll('.tpb-row').length === 50")
-        assert page.locator(".tpb-row").count() == 50
-        mark = page.locator(".tpb-row mark").first
-        assert mark.text_content() == "seven"
+        assert page.inner_text(".say b") == "100 of 120 answers are wrong"
+        assert page.locator(".item mark").all_text_contents()[:3] == ["seven"] * 3
 
-        # By keyboard: a cell of the heatmap, its trials, one of them, and the next failures.
-        page.locator(".tpb-cell").first.focus()
+        # By keyboard: a cell of the shares, its answers, one of them, and the next failures.
+        page.locator(".cell").first.focus()
         page.keyboard.press("ArrowRight")
         page.keyboard.press("Enter")
-        page.wait_for_function(
-            "document.querySelector('.tpb-status').textContent.startsWith('30 ')"
-        )
-        assert page.locator('.tpb-cell[aria-pressed="true"]').count() == 1
-        assert page.evaluate("document.activeElement.className") == "tpb-cell"
-        page.locator(".tpb-list").focus()
+        shown(page, "30 of 120 answers")
+        assert page.locator('.cell[aria-pressed="true"]').count() == 1
+        # A filter recomputes no rate.
+        assert "10 of 30" in page.locator('.cell[aria-pressed="true"]').inner_text()
+        page.locator(".list").focus()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
-        page.wait_for_selector(".tpb-detail .tp")
+        page.wait_for_selector(".detail .pv")
         first = browser.trial_id
         assert browser.trial.trial_id == first
+        place = page.locator(".detail .num").first
+        assert place.inner_text().startswith("1 of ")
         page.keyboard.press("n")
-        page.wait_for_function(
-            f"!document.querySelector('.tpb-hidden[role=status]').textContent.includes('{first}')"
-        )
-        second = browser.trial_id
-        assert second != first
+        page.wait_for_function("document.querySelector('.detail .num').textContent[0] === '2'")
+        assert browser.trial_id != first
         page.keyboard.press("p")
-        page.wait_for_function(
-            f"document.querySelector('.tpb-hidden[role=status]').textContent.includes('{first}')"
-        )
+        page.wait_for_function("document.querySelector('.detail .num').textContent[0] === '1'")
+        assert browser.trial_id == first
+        page.keyboard.press("Escape")
+        page.wait_for_function("!document.querySelector('.opened')")
         page.keyboard.press("/")
         page.keyboard.type("no call at")
-        page.wait_for_function(
-            "document.querySelector('.tpb-status').textContent.startsWith('10 ')"
-        )
-        page.keyboard.press("Escape")
-        page.keyboard.press("Escape")
-        assert page.locator(".tpb-open").count() == 0
+        shown(page, "10 of 120 answers")
 
-        # By mouse: the cell again lets it go; filters; another heatmap; paging by scrolling.
-        page.locator('.tpb-cell[aria-pressed="true"]').click()
-        page.wait_for_function(
-            "document.querySelector('.tpb-status').textContent.startsWith('40 ')"
-        )
-        page.get_by_label("text", exact=True).fill("")
-        page.wait_for_function(
-            "document.querySelector('.tpb-status').textContent.startsWith('120 ')"
-        )
-        page.get_by_text("more filters").click()
-        page.get_by_label("failures only").check()
-        page.wait_for_function(
-            "document.querySelector('.tpb-status').textContent.startsWith('100 ')"
-        )
-        page.get_by_role("combobox", name="outcome", exact=True).select_option("wrong_call")
-        page.wait_for_function(
-            "document.querySelector('.tpb-status').textContent.startsWith('20 ')"
-        )
-        page.get_by_role("combobox", name="outcome", exact=True).select_option("")
-        page.wait_for_function(
-            "document.querySelector('.tpb-status').textContent.startsWith('100 ')"
-        )
-        page.locator(".tpb-list").evaluate("e => e.scrollTo(0, e.scrollHeight)")
-        page.wait_for_function("document.querySelectorAll('.tpb-row').length === 100")
-        page.get_by_role("combobox", name="rows", exact=True).select_option("category")
-        page.wait_for_function("document.querySelectorAll('.tpb-map tbody tr').length === 3")
+        # By mouse: what is filtered is taken away; a cause; more of it; another axis.
+        page.get_by_role("button", name="take away text").click()
+        shown(page, "30 of 120 answers")
+        page.locator('.cell[aria-pressed="true"]').click()
+        shown(page, "120 answers")
+        chip = page.locator(".chips .chip").first
+        count = int(chip.locator("b").inner_text())
+        chip.click()
+        shown(page, f"{count} of 120 answers")
+        assert page.locator(".item").count() == min(count, 50)
+        chip.click()
+        shown(page, "120 answers")
+        page.locator(".more").first.click()
+        page.wait_for_function("document.querySelectorAll('.item').length > 9")
+        page.get_by_label("rows", exact=True).select_option("category")
+        page.wait_for_function("document.querySelectorAll('.heat tbody tr').length === 3")
         assert watch.noise == []
 
 
@@ -181,21 +165,15 @@ def test_the_workbench_beside_the_list(page: Page, tmp_path: Path) -> None:
         browser = lab.ingest(rows([TEXTS[1]] * 3)).browse()
         watch = Watch(page)
         path = host(page, browser, tmp_path)
-        page.get_by_label("fold equal causes").uncheck()
-        page.locator(".tpb-row").nth(2).wait_for()
-        page.locator(".tpb-list").focus()
+        page.locator(".item").nth(2).wait_for()
+        page.locator(".list").focus()
         page.keyboard.press("w")
         field = page.get_by_label("Raw text")
         field.wait_for()
         first = browser.trial_id
-        assert page.get_by_role("button", name="workbench (w)").get_attribute("aria-pressed") == (
-            "true"
-        )
         # Typing is for the workbench alone: no letter of the text is a key of the list.
         field.fill(TEXTS[0])
-        page.wait_for_function(
-            "document.querySelector('.tpb-detail').textContent.includes('1 executable')"
-        )
+        page.get_by_text("✓ Can be executed").wait_for()
         field.press("End")
         field.press_sequentially(" nwp/")
         assert browser.trial_id == first
@@ -205,14 +183,14 @@ def test_the_workbench_beside_the_list(page: Page, tmp_path: Path) -> None:
         page.keyboard.press("Escape")
         page.keyboard.press("n")
         page.wait_for_function(
-            f"document.querySelector('[aria-label=\"Raw text\"]').value === {json.dumps(TEXTS[1])}"
+            f"document.querySelector('.editor').textContent === {json.dumps(TEXTS[1])}"
         )
         assert browser.trial_id != first
-        page.locator(".tpb-list").focus()
+        page.locator(".list").focus()
         page.keyboard.press("w")
-        page.wait_for_selector(".tpb-detail .tp:not(.tb)")
-        assert page.locator(".tb").count() == 0
-        # The front end's own modules come from its memory.
+        page.wait_for_selector(".detail .why")
+        assert page.locator("[data-bench]").count() == 0
+        # The front end's own module comes from its memory.
         assert [url for url in watch.requests if not url.startswith("blob:")] == [path.as_uri()]
 
 
@@ -220,15 +198,14 @@ def test_remarks_are_written_in_the_browser(page: Page, tmp_path: Path) -> None:
     with tp.Lab(tmp_path / "runs.db") as lab:
         run = lab.ingest(rows([TEXTS[1]] * 4))
         host(page, run.browse(), tmp_path)
-        page.locator(".tpb-row").first.click()
-        page.wait_for_selector(".tpb-detail .tp")
+        page.locator(".item").first.click()
+        page.get_by_text("Note and verdict by hand").click()
         page.get_by_label("note", exact=True).fill("<b>seven</b> is a number")
-        page.get_by_text("keep note").click()
-        page.get_by_text("note: <b>seven</b> is a number").wait_for()
-        page.get_by_role("combobox", name="outcome by hand").select_option("correct")
+        page.get_by_label("outcome by hand").select_option("correct")
         page.get_by_label("why", exact=True).fill("close enough")
-        page.get_by_text("set outcome").click()
-        page.get_by_text("by hand: correct").wait_for()
+        page.get_by_role("button", name="Keep").click()
+        page.get_by_text("note: <b>seven</b> is a number").first.wait_for()
+        page.get_by_text("by hand: correct").first.wait_for()
         remarks = [trial.remarks for trial in run.trials() if trial.remarks.note]
     assert [(r.note, r.outcome, r.why) for r in remarks] == [
         ("<b>seven</b> is a number", "correct", "close enough")
@@ -247,11 +224,11 @@ def test_hostile_trials_are_only_shown(width: int, page: Page, tmp_path: Path) -
         browser = run.browse("category", "model")
         watch = Watch(page)
         path = host(page, browser, tmp_path)
-        page.get_by_label("fold equal causes").uncheck()
-        page.locator(".tpb-row").nth(49).wait_for()
-        for row in (0, 7, 20, 49):
-            page.locator(".tpb-row").nth(row).click()
-            page.wait_for_selector(".tpb-detail .tp")
+        count = page.locator(".item").count()
+        for row in range(0, count, max(1, count // 4)):
+            page.locator(".item").nth(row).dispatch_event("click")
+            page.wait_for_selector(".detail .pv")
+            page.wait_for_timeout(50)
         page.wait_for_timeout(50)
         assert [url for url in watch.requests if not url.startswith("blob:")] == [path.as_uri()]
         assert watch.noise == []

@@ -99,23 +99,23 @@ def test_live_views(watch: Watch, tmp_path: Path) -> None:
         result = tp.parse(answer(texts), "hermes", tools)
         view = export_html(result, tmp_path / f"view{n}.html")
         watch.open(view)
+        watch.page.focus(".toolparse-raw")
         for key in "1234":
-            watch.page.focus(".tp-text")
             watch.page.keyboard.press(key)
         watch.check(view)
 
         pair = CoercionDiff(*two_readings(texts), (texts[0], texts[-1]))
         side = pair.export_html(tmp_path / f"side{n}.html")
         watch.open(side)
-        watch.page.hover(".tpd-mark >> nth=0")
-        watch.page.click(".tpd-number >> nth=0")
+        watch.page.hover(".raw [data-n] >> nth=0")
+        watch.page.click("tr[data-n] >> nth=0")
         watch.check(side)
 
         bench = tp.workbench(answer(texts), "hermes", tools).export_html(tmp_path / f"b{n}.html")
         watch.open(bench)
         watch.page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
-        for index in range(6):
-            watch.page.locator(".tb-stage").nth(index).click()
+        for tab in watch.page.locator("[data-tab]").all():
+            tab.click()
         watch.check(bench)
 
 

@@ -19,7 +19,7 @@ INLINE = "(?:a|b|span|i|em|code|small|strong|del|ins)"
 # An inline element right behind another: their words run together. A break between them is one.
 JOINED = re.compile(rf"[^<>\s]</{INLINE}>(?:</?{INLINE}\b[^>]*>)*<{INLINE}\b[^>]*>[^<>\s][^<]*")
 # The text that was parsed is cut into marks at any place.
-RAW = re.compile(r'<div class="toolparse-raw".*?</div>', re.DOTALL)
+RAW = re.compile(r'<div class="raw\b.*?</div>', re.DOTALL)
 
 
 def report() -> Report:

@@ -4,6 +4,8 @@ keep."""
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.notebook.bench import Workbench, next_steps
 from toolparse_lab.notebook.bench.view import MOST_STEPS, Setup, setups_of, timeline_of
+from toolparse_lab.notebook.bench.workbench import _replayed
 
 TOOL = tool_named("set_timer", required=["minutes"], minutes="integer", label="string")
 CALL = (
@@ -44,23 +47,30 @@ def bench_of(subject: Any = TEXT, *args: Any, **options: Any) -> tuple[Workbench
 
 def answer(bench: Workbench, sent: list[Any], kind: str, **more: Any) -> dict[str, Any]:
     """The reply to one message."""
-    bench._answer(bench, {"kind": kind, "serial": 7, **more}, [])
+    bench._answer(bench, {"kind": kind, "seq": 7, **more}, [])
     reply: dict[str, Any] = sent[-1]
-    assert (reply["kind"], reply["serial"]) == (kind, 7)
+    assert reply["seq"] == 7
     return reply
 
 
-def test_each_stage_says_what_it_did() -> None:
+def words_of(html: str) -> str:
+    """The text of HTML."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
+
+
+def test_it_begins_with_the_text_its_marks_and_its_stages() -> None:
     bench, _ = bench_of()
-    stages = {stage["name"]: stage for stage in bench._state["view"]["pipeline"]}
-    assert list(stages) == ["raw", "segments", "repaired", "decoded", "coerced", "validated"]
-    assert [line[0] for line in stages["segments"]["lines"]] == ["text", "call", "text"]
-    assert stages["repaired"]["count"] == "15 repairs"
-    assert stages["coerced"]["lines"] == [
-        ["coerce.integer-from-string /minutes", '"5" → 5', "good"]
-    ]
-    assert stages["validated"]["lines"] == [["set_timer", "repaired (lossless)", "good"]]
-    assert "Call 0, set_timer, is repaired" in bench._state["view"]["sentence"]
+    html = bench._html
+    assert re.findall(r'data-tab="(\w+)"', html) == [
+        "raw", "repaired", "decoded", "coerced", "checked",
+    ]  # fmt: skip
+    words = words_of(html)
+    assert "✓ Can be executed" in words
+    assert "The call can be executed after 16 changes." in words
+    assert 'C "5" → 5' in words
+    marks = json.loads(unescape(re.search(r'data-marks="([^"]*)"', html)[1]))  # type: ignore[index]
+    assert ["name", TEXT.index("set_timer"), TEXT.index("set_timer") + 9] in marks
+    assert unescape(re.search(r'data-raw="([^"]*)"', html)[1]) == TEXT  # type: ignore[index]
 
 
 @each_case
@@ -78,18 +88,32 @@ def test_a_value_that_the_model_did_not_write_is_never_offered(
 
 def test_a_change_is_read_and_there_for_the_next_cell() -> None:
     bench, sent = bench_of()
-    values = {"raw": TEXT.replace("'5'", "7"), "protocol": "auto", "coerce": "none"}
-    view = answer(bench, sent, "parse", values=values)["view"]
-    assert (view["protocol"], view["options"]["coerce"]) == ("auto", "none")
+    raw = TEXT.replace("'5'", "7")
+    reply = answer(bench, sent, "edit", raw=raw)
+    assert "raw" not in reply["bench"], "who types has the text"
+    answer(bench, sent, "values", values={"protocol": "auto", "coerce": "none"})
+    assert (bench.setup.protocol.id, bench.setup.options.coerce) == ("auto", "none")
     assert bench.result.calls[0].arguments == {"minutes": 7, "label": "tea"}
-    assert bench.setup.raw == values["raw"]
+    assert bench.setup.raw == raw
+    answer(bench, sent, "undo")
+    assert bench.setup.protocol.id == "hermes"
+    assert answer(bench, sent, "undo")["bench"]["raw"] == TEXT
+    assert answer(bench, sent, "undo")["bench"]["raw"] == TEXT
+
+
+def test_marks_are_counted_as_a_browser_counts() -> None:
+    bench, sent = bench_of("😀" + TEXT)
+    marks = answer(bench, sent, "edit", raw="😀😀" + TEXT)["bench"]["marks"]
+    (name,) = (mark for mark in marks if mark[0] == "name")
+    text = ("😀😀" + TEXT).encode("utf-16-le")
+    assert text[2 * name[1] : 2 * name[2]].decode("utf-16-le") == "set_timer"
 
 
 @each_case
 def test_what_cannot_be_is_told_and_nothing_is_lost(values: dict[str, Any], words: str) -> None:
     bench, sent = bench_of()
     result = bench.result
-    assert words in answer(bench, sent, "parse", values={"raw": "x", **values})["error"]
+    assert words in answer(bench, sent, "values", values={"raw": "x", **values})["error"]
     assert bench.result is result
     assert bench.setup.raw == TEXT
 
@@ -98,38 +122,43 @@ def test_unknown_messages_are_answered_in_words() -> None:
     bench, sent = bench_of()
     bench._answer(bench, {"kind": "boom"}, [])
     bench._answer(bench, "text", [])
-    assert [(reply["kind"], reply["status"]) for reply in sent] == [("error", 400)] * 2
+    assert [reply["status"] for reply in sent] == [400] * 2
+    assert all(reply["error"] for reply in sent)
 
 
 def test_all_protocols_are_compared() -> None:
     bench, sent = bench_of()
-    rows = answer(bench, sent, "compare")["rows"]
-    assert rows[0]["protocol"] == "hermes"
-    assert rows[0]["calls"] == ['set_timer({"minutes":5,"label":"tea"})']
-    assert {"auto", "gemma", "morph_xml"} <= {row["protocol"] for row in rows}
+    words = words_of(answer(bench, sent, "compare")["html"])
+    assert words.startswith("Read as Result Call hermes ✓ after repair")
+    assert 'set_timer({"minutes":5,"label":"tea"})' in words
+    assert "find no call in this text" in words
 
 
 def test_two_readings_differ_value_by_value() -> None:
     bench, sent = bench_of()
-    rows = answer(bench, sent, "beside", values={"coerce": "none"})["rows"]
-    assert ["call 0 /minutes", "5", '"5"'] in rows
-    assert answer(bench, sent, "beside", values={"coerce": "safe"})["rows"] == []
-    assert "did you mean" in answer(bench, sent, "beside", values={"protocol": "hermse"})["error"]
+
+    def beside(other: str) -> dict[str, Any]:
+        return answer(bench, sent, "beside", values={"other": other})
+
+    assert 'call 0 /minutes 5 "5"' in words_of(beside("coerce none")["html"])
+    assert "the same values" in beside("coerce safe")["html"]
+    assert "did you mean" in beside("protocol hermse")["error"]
     assert bench.setup.options.coerce == "safe"
 
 
 def test_a_page_that_is_loaded_again_can_go_back_to_what_was_recorded() -> None:
     bench, sent = bench_of()
-    answer(bench, sent, "parse", values={"raw": "other"})
-    state = bench.state()
-    assert (state["recorded"]["raw"], state["view"]["raw"]) == (TEXT, "other")
+    answer(bench, sent, "edit", raw="other")
+    assert 'data-raw="other"' in bench.page()
+    assert answer(bench, sent, "reset")["bench"]["raw"] == TEXT
 
 
 @pytest.mark.parametrize("kind", ["pytest", "python"])
 @pytest.mark.parametrize("raw", [TEXT, "one line", "bidi \u202e and \x1b[31m\nline"])
 def test_snippets_run(kind: str, raw: str, capsys: pytest.CaptureFixture[str]) -> None:
     bench, sent = bench_of(raw, "hermes", [TOOL], coerce="lossy")
-    text = answer(bench, sent, "keep", **{"as": kind})["text"]
+    html = answer(bench, sent, "keep", **{"as": kind})["html"]
+    text = unescape(re.search(r'data-copy="([^"]*)"', html)[1])  # type: ignore[index]
     assert text.replace("\n", "").isprintable()
     names: dict[str, Any] = {}
     exec(compile(text, "snippet.py", "exec"), names)
@@ -143,12 +172,13 @@ def test_snippets_run(kind: str, raw: str, capsys: pytest.CaptureFixture[str]) -
 
 def test_a_reading_can_be_taken() -> None:
     bench, sent = bench_of(AMBIGUOUS, "hermes", [PLOT])
-    readings = bench._state["view"]["readings"]
-    assert len(readings) > 1
+    asks = re.findall(r'data-ask="([^"]*take[^"]*)"', bench._html)
+    assert len(asks) > 1
     assert [call.valid for call in bench.result.calls] == [False]
-    answer(bench, sent, "parse", values={"raw": readings[0]["text"]})
+    reply = answer(bench, sent, **json.loads(unescape(asks[0])))
     assert [call.valid for call in bench.result.calls] == [True]
-    assert bench._state["view"]["raw"] == AMBIGUOUS, "what was recorded is there for Original"
+    assert reply["bench"]["raw"] == bench.setup.raw
+    assert answer(bench, sent, "reset")["bench"]["raw"] == AMBIGUOUS
 
 
 @given(
@@ -171,6 +201,10 @@ def test_a_replay_settles_the_whole_text(raw: str, size: int, protocol: str) -> 
                 assert start == covered
                 covered = end
     assert covered == len(text)
+    # What is drawn of it is the text, each character once.
+    for step in range(len(replay["ends"])):
+        drawn = _replayed(text, replay, step)["pieces"]
+        assert "".join(piece for _, _, piece in drawn) == text
 
 
 def test_long_texts_come_in_larger_chunks() -> None:
@@ -192,21 +226,19 @@ def test_the_failures_of_a_run_one_after_the_other(tmp_path: Path) -> None:
     run = recorded_run(tmp_path)
     bench, sent = bench_of(run)
     failures = [trial for trial in run.failures() if trial.result is not None]
-    view = bench._state["view"]
-    assert (view["index"], view["count"]) == (0, len(failures))
-    assert view["title"].startswith(failures[0].case_id)
-    assert view["wanted"]
-    assert view["asked"]
-    assert any(row["difference"] for row in view["wanted"])
-    view = answer(bench, sent, "go", index=1)["view"]
-    assert view["title"].startswith(failures[1].case_id)
-    text = answer(bench, sent, "keep", **{"as": "curl"})["text"]
-    assert text.startswith('curl "$OPENAI_BASE_URL/chat/completions"')
-    assert "$OPENAI_API_KEY" in text
-    assert answer(bench, sent, "go", index=10**9)["view"]["index"] == len(failures) - 1
+    words = words_of(bench._html)
+    assert f"Workbench · {failures[0].case_id}" in words
+    assert f"1 of {len(failures)}" in words
+    assert "≠" in words, "what was expected"
+    assert "What was asked" in words
+    assert f"Workbench · {failures[1].case_id}" in words_of(answer(bench, sent, "go", by=1)["html"])
+    html = answer(bench, sent, "keep", **{"as": "curl"})["html"]
+    assert html.count("$OPENAI_BASE_URL/chat/completions")
+    assert "$OPENAI_API_KEY" in html
+    assert f"{len(failures)} of" in words_of(answer(bench, sent, "go", by=-2)["html"])
     assert failures[0].debug().result == failures[0].result
     html = failures[0]._repr_html_()
-    assert "wanted" in html
+    assert "expected" in html
     assert "toolparse-raw" in html
 
 
@@ -228,10 +260,10 @@ def test_options_are_those_of_a_text() -> None:
     assert tp.workbench(result).result == result
 
 
-def test_a_page_from_disk_holds_its_state_safely(tmp_path: Path) -> None:
+def test_a_page_from_disk_holds_its_text_safely(tmp_path: Path) -> None:
     hostile = "</script><script>alert(1)</script>\u2028<!-- " + CALL
     bench, _ = bench_of(hostile)
     page = bench.export_html(tmp_path / "bench.html").read_text("utf-8")
-    assert "<script>alert" not in page
-    state = page.split('id="toolparse-state">')[1].split("</script>")[0]
-    assert json.loads(state)["view"]["raw"] == hostile
+    for html in (page, bench._html):
+        assert "<script>alert" not in html
+        assert "&lt;script&gt;alert(1)" in html

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from collections.abc import Iterator
 from itertools import islice
@@ -76,7 +77,7 @@ def test_the_latest_run_of_the_nearest_store(shown: Any, store: str) -> None:
     code, view = shown()
     assert code == 130
     assert isinstance(view, Browser)
-    assert repr(view) == "Browser(2 trials, 0 failures)"
+    assert repr(view).startswith("Browser(All 2 answers can be executed. 2 after repair.")
 
 
 def test_one_trial_is_no_plural(tmp_path: Path) -> None:
@@ -84,9 +85,8 @@ def test_one_trial_is_no_plural(tmp_path: Path) -> None:
         run = lab.ingest([{"input": "x", "raw": "<tool_call>{"}], tools=[{"name": "f"}])
         view = Browser(run.frame())
         assert repr(run.failures()).startswith("1 trial\n")
-    assert repr(view) == "Browser(1 trial, 1 failure)"
-    assert "<b>1 trial, 1 failure</b>" in view.static_html()
-    assert view._page({}, 0)["summary"] == "1 trial, 1 failure"
+    assert repr(view).startswith("Browser(The answer cannot be executed.")
+    assert "<b>The answer cannot be executed</b>" in view.static_html()
 
 
 def test_a_store_a_run_and_a_trial(shown: Any, tmp_path: Path) -> None:
@@ -135,11 +135,11 @@ def test_a_tab_finds_its_view_again_and_the_oldest_goes() -> None:
     subject = {"text": TEXT, "tools": TOOLS, "protocol": "hermes", "policy": "safe"}
     opened = live_page.OpenViews(subject)
     view = opened.first("", "")["view"]
-    edit = {"kind": "parse", "serial": 1, "values": {"raw": TEXT.replace('"1"', '"7"')}}
-    assert opened.answer(view, edit)["kind"] == "parse"
+    edit = {"kind": "edit", "seq": 1, "raw": TEXT.replace('"1"', '"7"')}
+    assert opened.answer(view, edit)["bench"]["marks"]
     again = opened.first(view, "")
     assert again["view"] == view
-    assert '"7"' in again["values"]["_state"]["view"]["raw"]
+    assert "&#34;7&#34;" in again["html"] or "&quot;7&quot;" in again["html"]
     for _ in range(live_page._MOST_VIEWS):
         opened.first("", "")
     with pytest.raises(KeyError):
@@ -153,12 +153,59 @@ def test_trials_are_filtered_by_the_tool_that_they_call(tmp_path: Path) -> None:
     with tp.Lab(tmp_path / "tools.db") as lab:
         rows = [{"input": text, "raw": text, "protocol": "hermes"} for text in texts]
         view = lab.ingest(rows, tools=tools).browse()
-    assert view._first["facets"]["tool"] == ["f", "g 'x'"]
+    assert view._facets["tool"] == ["f", "g 'x'"]
 
-    def found(tool: str) -> int:
-        return int(view.answer({"kind": "page", "query": {"tool": tool}})["total"])
+    def found(tool: str) -> str:
+        return str(view.answer({"kind": "filter", "values": {"tool": tool}})["said"])
 
-    assert [found("f"), found("g 'x'"), found("")] == [2, 1, 3]
+    assert [found("f"), found("g 'x'")] == ["2 of 3 answers", "1 of 3 answers"]
+    assert found("") == "3 answers"
+
+
+def test_the_first_sentence_and_the_causes_are_those_of_the_answers(tmp_path: Path) -> None:
+    call = '<tool_call>{"name": "%s", "arguments": %s}</tool_call>'
+    texts = [call % ("f", '{"x": 1}')] * 3 + [call % ("f", '{"x": "1"}')] * 2
+    texts += [call % ("g", "{}")] * 2 + [call % ("f", '{"x": 1, "x": 2}')] + ["<tool_call>{"]
+    with tp.Lab(tmp_path / "causes.db") as lab:
+        rows = [{"input": "q", "raw": text, "protocol": "hermes"} for text in texts]
+        view = lab.ingest(rows, tools=TOOLS).browse()
+    words = " ".join(re.sub(r"<[^>]*>", " ", view._html).split())
+    assert "4 of 9 answers cannot be executed 5 can: 3 as written, 2 after repair." in words
+    chips = re.findall(r"</i>([^<]*) <b>(\d+)</b>", view._html)
+    assert chips == [
+        ("Cut off", "1"), ("Same key twice", "1"), ("Unknown tool", "2"),
+        ("After repair", "2"), ("As written", "3"),
+    ]  # fmt: skip
+    # The list has them in the same order, and a chip leaves one of them.
+    heads = re.findall(r'class="t">([^<]*)<', view._html)
+    assert heads == [word for word, _ in chips]
+    reply = view.answer({"kind": "group", "value": 2})
+    assert reply["said"] == "2 of 9 answers"
+    assert re.findall(r'class="t">([^<]*)<', reply["html"]) == ["Unknown tool"]
+    assert view.answer({"kind": "exact", "group": 2})["html"].count("all: g")
+    # No match says so, with a way out.
+    nothing = view.answer({"kind": "filter", "values": {"text": "Oslo"}})["html"]
+    assert "No answer holds “Oslo” among the 2 unknown tool." in nothing
+    assert "Clear filters" in nothing
+    assert view.answer({"kind": "clear"})["said"] == "9 answers"
+
+
+def test_a_wrong_value_stands_beside_the_expected_one(tmp_path: Path) -> None:
+    text = '<tool_call>{"name": "f", "arguments": {"x": 2}}</tool_call>'
+    target = [{"name": "f", "arguments": {"x": 1}}]
+    with tp.Lab(tmp_path / "wrong.db") as lab:
+        rows = [{"input": "q", "raw": text, "protocol": "hermes", "target": target}] * 2
+        rows += [{"input": "q", "raw": text.replace("2", "1"), "protocol": "hermes",
+                  "target": target}]  # fmt: skip
+        view = lab.ingest(rows, tools=TOOLS).browse()
+    assert repr(view) == "Browser(2 of 3 answers are wrong. 1 is right.)"
+    assert '<mark>2</mark>}}&lt;/tool_call&gt; <span class="soft">expected 1</span>' in view._html
+    html = view.answer({"kind": "step", "by": 1})["html"]
+    assert "“x” is 2; 1 was expected." in html
+    assert re.search(r'<span class="k-wrong"[^>]*>2</span>', html)
+    assert "✗ Wrong value" in html
+    assert "could be executed" in html
+    assert "1 of 2" in html
 
 
 ODD: list[Any] = [
@@ -166,23 +213,16 @@ ODD: list[Any] = [
     {"kind": "x"}, {"raw": 5}, {"tools": 3}, {"coerce": []}, {"protocol": {}}, "<script>",
 ]  # fmt: skip
 FIELDS = (
-    *("query", "start", "rows", "columns", "trial_id", "bench", "values", "message", "text"),
-    *("outcome", "why", "index", "size", "as", "serial", "seq"),
+    *("raw", "value", "group", "column", "cell", "trial_id", "place", "values", "by"),
+    *("call", "reading", "changed", "as", "seq"),
 )
 BROWSER: tuple[Any, ...] = (
-    "page", "axes", "open", "next", "bench", "note", "override", "parse", 5, None, [],
-)  # fmt: skip
+    *("open", "step", "cause", "close", "bench", "unbench", "filter", "group", "count", "cell"),
+    *("clear", "axes", "more", "exact", "next", "remark", "place", "edit", 5, None, []),
+)
 BENCH: tuple[Any, ...] = (
-    "parse",
-    "go",
-    "timeline",
-    "compare",
-    "beside",
-    "keep",
-    "page",
-    5,
-    None,
-    {},
+    *("edit", "values", "undo", "reset", "take", "go", "next", "compare", "beside", "stream"),
+    *("keep", "page", 5, None, {}),
 )
 
 
@@ -193,11 +233,11 @@ def odd_messages(kinds: tuple[Any, ...], trial_id: str = "") -> Iterator[Any]:
         for field in FIELDS:
             for value in ODD:
                 yield {"kind": kind, "trial_id": trial_id, field: value}
-                if field in ("values", "query", "message"):
+                if field in ("values", "place"):
                     yield {
                         "kind": kind,
                         "trial_id": trial_id,
-                        field: {"raw": value, "kind": value, "model": value, "options": value},
+                        field: {"raw": value, "text": value, "model": value, "size": value},
                     }
 
 
@@ -213,15 +253,14 @@ def test_every_message_gets_an_answer_in_words(tmp_path: Path) -> None:
                 reply = view.reply(message)
                 assert isinstance(reply, dict)
                 json.dumps(reply)
-                words = str(reply.get("text") or reply.get("error") or "")
+                words = str(reply.get("error") or "")
                 assert "Traceback" not in words
                 assert reply.get("status", 200) in (200, 400, 404)
                 assert reply.get("status", 200) == 200 or words
         assert browser.reply({"kind": "open", "trial_id": "none"})["status"] == 404
-        assert browser.reply({"kind": "open", "trial_id": trial_id})["kind"] == "trial"
-        bench.reply(
-            {"kind": "parse", "values": {"raw": TEXT, "protocol": "hermes", "coerce": "safe"}}
-        )
+        assert browser.reply({"kind": "open", "trial_id": trial_id})["opened"] == trial_id
+        values = {"raw": TEXT, "protocol": "hermes", "coerce": "safe", "repair": True}
+        bench.reply({"kind": "values", "values": {**values, "recover": True, "reasoning": "auto"}})
         assert bench.result.calls[0].arguments == {"x": 1}
         assert bench.setup.raw == before.raw
 
@@ -232,8 +271,8 @@ def test_no_message_of_a_front_end_is_an_exception_in_the_kernel(tmp_path: Path)
     bench.send = sent.append
     bodies = [*ODD, *({"method": m} for m in ODD if not isinstance(m, float))]
     bodies += [{"method": "update", "state": value} for value in ODD]
-    bodies += [{"method": "update", "state": {"_state": 5, "x": 1}, "buffer_paths": [[1]]}]
-    bodies += [{"method": "update", "state": {"_state": 5, "tabbable": "x", "none": None}}]
+    bodies += [{"method": "update", "state": {"_html": 5, "x": 1}, "buffer_paths": [[1]]}]
+    bodies += [{"method": "update", "state": {"_html": 5, "tabbable": "x", "none": None}}]
     bodies += [{"method": "custom"}, {"method": "custom", "content": None}]
     for data in bodies:
         bench._handle_msg({"content": {"data": data}, "buffers": []})
@@ -271,10 +310,10 @@ def test_the_page_answers_by_its_status(tmp_path: Path) -> None:
 
             for name, body in {
                 "no json": "x", "bytes": b"\xff", "deep": "[" * 100_000, "list": [1], "no view": {"message": {}},
-                "no kind": {"view": view, "message": {}}, "odd": {"view": view, "message": {"kind": "page", "start": {"a": 1}}},
+                "no kind": {"view": view, "message": {}}, "odd": {"view": view, "message": {"kind": "step", "by": {"a": 1}}},
                 "no trial": {"view": view, "message": {"kind": "open", "trial_id": "x"}},
-                "gone": {"view": "other", "message": {"kind": "page"}},
-                "good": {"view": view, "message": {"kind": "page"}},
+                "gone": {"view": "other", "message": {"kind": "close"}},
+                "good": {"view": view, "message": {"kind": "close"}},
             }.items():  # fmt: skip
                 await ask(name, body)
             got = await client.get("first", params={"run": "none"})

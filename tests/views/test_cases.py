@@ -16,6 +16,7 @@ from toolparse_lab.core.types import Span
 from toolparse_lab.views import render_ansi, render_diff, render_result
 from toolparse_lab.views.marks import marks_of, runs_of
 from toolparse_lab.views.show import visible
+from toolparse_lab.views.stages import parts_of
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -48,15 +49,12 @@ def test_every_view_of_every_case(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", cases())
 def test_the_widget_links_every_leaf_that_has_a_place(case: dict[str, Any]) -> None:
-    pytest.importorskip("anywidget", reason="the parse view needs the jupyter extra")
-    from toolparse_lab.notebook.payload import payload_of
-
     known = tp.protocols()
     protocol = case.get("format", "auto")
-    payload = payload_of(
+    parts = parts_of(
         tp.parse(case["raw"], protocol if protocol in known else "auto", case.get("tools"))
     )
-    linked = {t for mark in payload["stages"][0]["marks"] for t in mark[2:]}
-    for i, node in enumerate(payload["nodes"]):
+    linked = {n for of in re.findall(r'data-n="([^"]*)"', parts.stages[0].html) for n in of.split()}
+    for i, node in enumerate(parts.nodes):
         if node["leaf"] and node["start"] >= 0:
-            assert i in linked, node["path"]
+            assert str(i) in linked, node["path"]

@@ -8,7 +8,6 @@ import json
 import os
 import re
 from html.parser import HTMLParser
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -16,26 +15,18 @@ import pytest
 import toolparse_lab as tp
 from tests.render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
 from tests.tables import each_case
-from toolparse_lab.core.types import Edit, ParseResult, Segment, Span
+from toolparse_lab.core.types import VERDICTS, Edit, ParseResult, Segment, Span
 from toolparse_lab.views import render_diff, render_page, render_result, style
-from toolparse_lab.views.cells import MAX_STEPS, steps_cell
-from toolparse_lab.views.html import MAX_TEXT
-from toolparse_lab.views.rows import Change
+from toolparse_lab.views.html import look_of, standalone
+from toolparse_lab.views.rows import Fault
 from toolparse_lab.views.show import visible
+from toolparse_lab.views.stages import KINDS, MAX_TEXT
+from toolparse_lab.views.templating import style_sheet
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots_render"
-ALLOWED = {
-    "div": {"class", "style"},
-    "span": {"class", "style", "title"},
-    "table": {"style"},
-    "thead": set(),
-    "tbody": set(),
-    "tr": {"style"},
-    "th": {"style"},
-    "td": {"style", "title"},
-    "del": {"style"},
-    "ins": {"style"},
-}  # fmt: skip
+TAGS = {"b", "button", "del", "details", "div", "h3", "i", "ins", "li", "p", "section", "small", "span", "summary",
+        "ul"}  # fmt: skip
+NAMES = {"class", "style", "title", "role", "tabindex", "hidden", "open", "type"}
 
 
 class Reader(HTMLParser):
@@ -53,9 +44,9 @@ class Reader(HTMLParser):
         assert not self.open, f"left open: {self.open}"
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in ALLOWED, f"tag {tag}"
-        names = [name for name, _ in attrs]
-        assert set(names) <= ALLOWED[tag], f"attributes of {tag}: {names}"
+        assert tag in TAGS, f"tag {tag}"
+        names = {name for name, _ in attrs if not name.startswith(("data-", "aria-"))}
+        assert names <= NAMES, f"attributes of {tag}: {names}"
         values = {name: value or "" for name, value in attrs}
         assert not re.search(r"url|expression|import|javascript|[<>\\]", values.get("style", "")), (
             values["style"]
@@ -94,7 +85,8 @@ def test_snapshot(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """UPDATE_SNAPSHOTS=1 writes them anew; then look at what changed."""
     monkeypatch.setattr(ParseResult, "why", lambda self: "What happened & why.")
     html = (
-        re.sub(r"(?<=>)(?=<(?:div|tr|table|td|span)\b)", "\n", render_result(RESULTS[name])) + "\n"
+        re.sub(r"(?<=>)(?=<(?:div|li|details|section|span)\b)", "\n", render_result(RESULTS[name]))
+        + "\n"
     )
     path = SNAPSHOTS / f"{name}.html"
     if os.environ.get("UPDATE_SNAPSHOTS"):
@@ -133,8 +125,7 @@ def test_the_example_says_what_was_done() -> None:
         "lossless",
     ):
         assert word in text
-    assert "1 call" in text
-    assert "1 repair · 1 coercion" in text
+    assert "✓ after repair" in text
     assert any(t.startswith("argument /a = 1 · characters 45 to 46") for t in page.titles)
 
 
@@ -142,7 +133,7 @@ def test_lossy_steps_are_told_apart() -> None:
     text = "".join(Reader(render_diff(several())).text)
     assert text.count("lossy") == 1
     assert text.count("lossless") == 3
-    assert "coerce.array-from-csv lossy" in text
+    assert "coerce.array-from-csv · lossy" in text
 
 
 def test_diff_of_one_call_and_of_nothing() -> None:
@@ -158,7 +149,7 @@ def test_long_text_shows_head_and_tail() -> None:
     assert len(shown) < MAX_TEXT + 100
     assert shown.startswith("HHH")
     assert shown.endswith("TTT")
-    assert f"{len(raw):,} are not shown." in "".join(page.text)
+    assert f"of {len(raw):,} characters" in "".join(page.text)
 
 
 def test_200_kb_of_markup_is_shown_whole() -> None:
@@ -174,7 +165,7 @@ def test_too_many_marks_end_with_a_note_and_all_the_text() -> None:
     result = dataclasses.replace(plain(raw), segments=segments)
     page = Reader(render_result(result))
     assert "".join(page.raw) == raw
-    assert "nothing is highlighted" in "".join(page.text)
+    assert "is highlighted up to its first" in "".join(page.text)
 
 
 def test_deep_arguments_render() -> None:
@@ -182,7 +173,7 @@ def test_deep_arguments_render() -> None:
     result = example()
     call = dataclasses.replace(result.calls[0], source_json=deep, arguments_json=deep, steps=())
     text = "".join(Reader(render_result(dataclasses.replace(result, calls=(call,)))).text)
-    assert "are not shown" in text
+    assert "The tree shows the first" in text
 
 
 def test_many_changes_stay_a_page_a_notebook_can_show() -> None:
@@ -197,8 +188,8 @@ def test_many_changes_stay_a_page_a_notebook_can_show() -> None:
     assert len(html) < 500_000
     assert "".join(page.raw) == raw
     text = "".join(page.text)
-    assert "9,700 more changes are not shown." in text
-    assert re.search(r"Arguments beyond the first \d+ are not shown", text)
+    assert re.search(r"The list shows the first \d+ changes", text)
+    assert re.search(r"The tree shows the first \d+ calls and arguments", text)
     assert "4,700 more changes are not shown." in "".join(Reader(render_diff(call)).text)
 
 
@@ -221,8 +212,8 @@ def test_repairs_that_did_one_thing_are_one_row() -> None:
         tp.parse("<tool_call>{'name': 'f', 'arguments': {}}</tool_call>", "hermes")
     )
     assert html.count("<del") == 1
-    assert "characters 12 to 13</span>" in html
-    assert " and 5 more" in html
+    assert "first at characters 12 to 13</span>" in html
+    assert "<b>6 ×</b>" in html
 
 
 def test_page_forbids_scripts_and_the_network() -> None:
@@ -241,38 +232,33 @@ def test_page_refuses_sources_that_end_their_element() -> None:
         render_page("x", "", css="a::after{content:'</style>'}")
 
 
-def test_many_coercions_of_one_argument_are_counted_and_stay_markup() -> None:
-    change = Change("coerce", 0, "/a", "coerce.number-from-string", "1", "2", None)
-    cell = str(steps_cell([change] * (MAX_STEPS + 3)))
-    assert "3 more changes" in cell
-    assert "&lt;div" not in cell
+def test_what_was_expected_stands_beside_what_was_found() -> None:
+    text = '<tool_call>{"name": "f", "arguments": {"days": 2, "city": "Oslo"}}</tool_call>'
+    faults = [
+        Fault(0, "/days", "wrong_argument", "2", "1"),
+        Fault(0, "/unit", "missing_argument", "", '"C"'),
+    ]
+    html = render_result(tp.parse(text, "hermes"), faults)
+    # The mark covers the value alone.
+    assert re.search(r'<span class="k-wrong"[^>]*>2</span>', html)
+    assert html.count("k-wrong") == 3, "in the text, at the stage of expected, and in the legend"
+    words = " ".join("".join(Reader(html).text).split())
+    assert "days: 2 expected 1" in words
+    assert 'unit: not there expected "C"' in words
+    assert "“days” is 2; 1 was expected." in words
 
 
-def test_the_style_sheet_of_the_parse_view_has_the_palette() -> None:
-    css = files("toolparse_lab.notebook").joinpath("parse_view.css").read_text("utf-8")
-    names = {"red": "VERMILLION"}
-    for name, r, g, b in re.findall(r"--tp-(\w+): (\d+), (\d+), (\d+);", css):
-        assert (
-            style.constant(names.get(name, name.upper()))
-            == f"#{int(r):02x}{int(g):02x}{int(b):02x}"
-        )
-    kinds = set(re.findall(r'data-inner="(\w+)"', css))
-    assert kinds >= style.MARKS.keys()
-    colors = {
-        name: f"{r}, {g}, {b}"
-        for name, r, g, b in re.findall(r"--tp-(\w+): (\d+), (\d+), (\d+);", css)
-    }
-    for kind, look in style.MARKS.items():
-        written = re.search(rf'data-inner="{kind}"[^{{]*{{ ([^}}]*)}}', css)
-        assert written, f"{kind} has no rule in notebook/parse_view.css"
-        rule = re.sub(r"var\(--tp-(\w+)\)", lambda m: colors[m[1]], written[1])
-        back, line = (
-            re.sub(
-                "#[0-9a-f]{6}", lambda m: str([int(m[0][i : i + 2], 16) for i in (1, 3, 5)]), css
-            )
-            for css in (look.color, look.line)
-        )
-        both = f"{kind} has one colour in views/style.py and another in notebook/parse_view.css"
-        assert f"background: rgba({back.strip('[]')}, " in rule, both
-        below = line.replace("[", "rgb(").replace("]", ")")
-        assert f"border-bottom: {below};" in rule if below else "border-bottom" not in rule, both
+def test_alone_it_carries_the_style_and_the_marks_their_looks() -> None:
+    page = standalone(render_result(example()))
+    assert page.startswith("<style>.tpx")
+    marks = re.findall(r'<span style="([^"]+)" class="k-(\w+)', page)
+    assert {kind for _, kind in marks} >= {"name", "coerced", "edit"}
+    assert all(css == style.MARKS[kind].css for css, kind in marks)
+
+
+def test_every_kind_of_mark_has_a_look() -> None:
+    css = style_sheet()
+    assert all(f".k-{kind}" in css for kind in KINDS if kind != "call")
+    assert "/*" not in css
+    assert not re.search(r"@import|url\(|https?:", css)
+    assert all(look_of(verdict)[1] for verdict in VERDICTS)

@@ -7,13 +7,14 @@ is kept in the store (`cached_parses`), so that the next view takes it from ther
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from ..core import hooks
-from ..core.errors import BadOptions, NoSuchItem, UnknownName
+from ..core.errors import BadOptions, NoSuchItem, UnknownName, near
 from ..core.rules import CODES
 from ..core.types import Policy
 from ..core.values.printable import counted, printable
@@ -333,6 +334,12 @@ class Run:
             )
         if engine == "pandas" or reading.keys() - {"protocol", "policies"}:
             frame = self._kept("trials", **reading)
+            wanted = dict(reading).get("columns")
+            if lacking := [n for n in wanted if n not in frame] if isinstance(wanted, list) else []:
+                raise UnknownName(
+                    "no such column", got=lacking[0], hint=near(lacking[0], self.frame()),
+                    code="unknown-column",
+                )  # fmt: skip
             return (
                 ShownFrame(frame) if engine == "pandas" else convert_frame(frame, "trials", engine)
             )
@@ -485,6 +492,7 @@ class Run:
         missing.
         """
         frame = self.frame(policies=(policy,))
+        created = datetime.fromisoformat(self.store.run(self.run_id).created)
         places = frame.set_index("trial_id")[["case_id", "model", "arm", "trial"]]
         return hooks.call(
             "browse",
@@ -495,6 +503,7 @@ class Run:
             calls=self.calls_df(policies=(policy,)),
             opener=lambda trial_id: self._at(list(places.loc[trial_id]), policy),
             title=self.run_id,
+            facts=f"{created.day} {created:%b %Y, %H:%M}",
         )
 
     def compare(

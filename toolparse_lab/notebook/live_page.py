@@ -1,8 +1,8 @@
 """The page of `toolparse open`: the notebook's views without a notebook, served on loopback."""
 
 # How it works. The page is an empty frame that is there at once. Its script asks for the first
-# data, gives the front end of the notebook's widget an object that looks like anywidget's model,
-# and carries messages between that and the same Python that answers a kernel's. Every tab has a
+# screen, mounts the front end of the notebook's widgets on it, and carries messages between that
+# and the same Python that answers a kernel's. Every tab has a
 # view of its own; a tab that is loaded again finds the one that it had.
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ import webbrowser
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from html import escape
 from typing import Any
+from urllib.parse import parse_qsl
 
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler
 
 from ..core.errors import BadOptions, UnknownName
 from ..lab import Lab
+from ..views.templating import style_sheet
 from .bench import Workbench, workbench
 from .browser import Browser
 from .messages import NOT_OF_ITS_FORM, in_words
-from .page import source
+from .page import front, source
 
 View = Browser | Workbench
 _MOST_VIEWS = 16  # tabs whose views are kept; an older one is made anew when it is asked for
@@ -39,18 +42,21 @@ _POLICY = (
     "base-uri 'none'"
 )
 _PAGE = """<!doctype html>
-<html lang="en" style="color-scheme: {scheme}">
+<html lang="en" data-theme="{theme}">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>toolparse</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/front/live_page.css">
-<main><h1 id="title">toolparse</h1><div id="view"><p role="status">Reading …</p></div></main>
+<link rel="stylesheet" href="/front/style.css">
+<body class="tpx page"><main id="view"><p class="empty" role="status">Reading …</p></main>
 <script type="module" src="/front/live_page.js"></script>
 </html>
 """
-_SCHEMES = {"auto": "light dark", "light": "light", "dark": "dark"}
-_FRONTS = {"live_page.js": "text/javascript", "live_page.css": "text/css"}
+_FRONTS: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "live_page.js": ("text/javascript", partial(source, "live_page.js")),
+    "screens.js": ("text/javascript", front),
+    "style.css": ("text/css", style_sheet),
+}
 
 
 class ViewGone(KeyError):
@@ -66,10 +72,12 @@ class OpenViews:
         self._lab: Lab | None = None
         self._views: OrderedDict[str, View] = OrderedDict()
 
-    def first(self, view_id: str, run_id: str) -> dict[str, Any]:
+    def first(self, view_id: str, run_id: str, place: str = "") -> dict[str, Any]:
         """Return what a tab begins with: the view that it had, else a new one of a run.
 
-        run_id: '' for the subject's own. Raises ToolparseError for one that the store lacks.
+        run_id: '' for the subject's own. place: the query of its address, as it is to be shown.
+
+        Raises ToolparseError for one that the store lacks.
         """
         if view_id not in self._views:
             view_id = secrets.token_urlsafe(8)
@@ -78,7 +86,10 @@ class OpenViews:
                 self._views.popitem(last=False)
         view = self._views[view_id]
         self._views.move_to_end(view_id)
-        return {"view": view_id, "style": view._css, "module": view._esm, **first_data(view)}
+        if isinstance(view, Browser):
+            view.reply({"kind": "place", "place": dict(parse_qsl(place))})
+        html, title = view.page(), getattr(view, "title", "") or "Workbench"
+        return {"view": view_id, "html": html, "title": title}
 
     def answer(self, view_id: str, message: Any) -> Any:
         """Return the answer of a view to its front end. Raises ViewGone."""
@@ -102,13 +113,6 @@ class OpenViews:
         if all(trial.trial_id != subject["trial"] for trial in trials):
             raise UnknownName("there is no such trial", got=subject["trial"], code="unknown-trial")
         return workbench(trials[subject["trial"]])
-
-
-def first_data(view: View) -> dict[str, Any]:
-    """Return the values that the front end asks its model for, by their names."""
-    if isinstance(view, Workbench):
-        return {"values": {"_state": view.state()}}
-    return {"values": {"_first": view._first, "_view_source": view._view_source}}
 
 
 def serve_page(
@@ -215,14 +219,14 @@ class _Page(_Handler):
         subject = self.views.subject
         if run_id is None and (run := subject.get("run")) and subject.get("trial") is None:
             return self.redirect(f"/run/{run}")
-        self.finish(_PAGE.format(scheme=escape(_SCHEMES[self.theme])))
+        self.finish(_PAGE.format(theme=escape(self.theme)))
         return None
 
 
 class _First(_Handler):
     async def get(self) -> None:
-        view_id, run_id = (self.get_query_argument(name, "") for name in ("view", "run"))
-        await self.ask(self.views.first, view_id, run_id)
+        names = ("view", "run", "place")
+        await self.ask(self.views.first, *(self.get_query_argument(name, "") for name in names))
 
 
 class _Answer(_Handler):
@@ -242,8 +246,9 @@ class _Front(_Handler):
         if name not in _FRONTS:
             self.set_status(404)
             return
-        self.set_header("Content-Type", f"{_FRONTS[name]}; charset=utf-8")
-        self.finish(source(name))
+        kind, text = _FRONTS[name]
+        self.set_header("Content-Type", f"{kind}; charset=utf-8")
+        self.finish(text())
 
 
 class _Nothing(_Handler):

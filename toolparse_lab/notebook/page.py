@@ -14,7 +14,7 @@ from uuid import uuid4
 from ..core.errors import BadOptions
 from ..core.types import ParseResult
 from ..views import render_page, render_result
-from .payload import payload_json, payload_of
+from ..views.html import standalone
 
 
 def checked(result: Any) -> ParseResult:
@@ -28,7 +28,7 @@ def export_html(result: ParseResult, path: str | Path, *, title: str = "Parse vi
     """Write the interactive view to one HTML file and return its path.
 
     The file works from disk and without network, since it carries its front end. Without JavaScript
-    it shows the static view.
+    it shows the same, its stages folded.
 
     >>> import tempfile
     >>> import toolparse_lab as tp
@@ -36,49 +36,35 @@ def export_html(result: ParseResult, path: str | Path, *, title: str = "Parse vi
     >>> export_html(tp.parse("Hi", "hermes"), tempfile.mkdtemp() + "/view.html").name
     'view.html'
     """
-    payload = payload_of(checked(result))
-    html = render_result(result)
-    css = source("parse_view.css")
-    return write_view(path, title, payload, html, front("parse_view.js"), css)
+    return write_view(path, title, render_result(checked(result)))
 
 
-def write_view(
-    path: str | Path,
-    title: str,
-    payload: dict[str, Any],
-    html: str,
-    module: str,
-    css: str,
-    *,
-    mount: str = "mount(document.getElementById('toolparse-view'), {data});",
-    ids: tuple[str, str] = ("toolparse-view", "toolparse-payload"),
-) -> Path:
-    """Write a view to one HTML file and return its path.
-
-    html: the static view. module: the front end of the notebook. mount: the line that mounts it
-    where there is no notebook. ids: of the elements of the view and of its data.
+def write_view(path: str | Path, title: str, html: str) -> Path:
+    """Write a view to one HTML file, in which its front end makes tabs and links of it, and return
+    its path.
     """
-    view, data = ids
-    module += f"\nconst data = document.getElementById('{data}');\n"
-    module += mount.format(data="JSON.parse(data.textContent)") + "\n"
-    body = (
-        f'<div id="{view}"></div>'
-        f'<script type="application/json" id="{data}">{payload_json(payload)}</script>'
-        f"<noscript>{html}</noscript>"
+    module = front() + (
+        '\nconst view = document.getElementById("view");\nmount(view, { html: view.innerHTML });\n'
     )
+    page = render_page(title, f'<div id="view">{html}</div>', module=module)
     target = Path(path)
-    target.write_text(render_page(title, body, css=css, module=module), encoding="utf-8")
+    target.write_text(page, encoding="utf-8")
     return target
 
 
 def source(name: str) -> str:
-    """Return a file of a front end, by its path in this folder."""
+    """Return a file of this folder."""
     return files(__package__).joinpath(name).read_text("utf-8")
 
 
-def front(name: str) -> str:
-    """Return the module of a front end, what all of them share first."""
-    return source("dom.js") + source(name)
+def front() -> str:
+    """Return the module of the front end, one for all views."""
+    return source("screens.js")
+
+
+def as_widget(html: str) -> str:
+    """Return a part as a widget has it. JupyterLab leaves the keys to it for the attribute."""
+    return f'<div class="tpx widget" data-lm-suppress-shortcuts="true">{html}</div>'
 
 
 def static_id() -> str:
@@ -96,7 +82,7 @@ def show_html(element_id: str, text: str, html: str, bundle: Any) -> None:
     # A notebook has it, other programs need not; its functions have no types.
     display: Callable[..., Any] = import_module("IPython.display").display
 
-    html = f'<div id="{element_id}">{html}</div>'
+    html = f'<div id="{element_id}">{standalone(html)}</div>'
     display({"text/plain": text, "text/html": html}, raw=True)
     data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
     if isinstance(data, Mapping):

@@ -13,26 +13,31 @@ import traitlets
 from ..core.errors import BadOptions
 from ..core.types import ParseResult
 from ..views import render_result, render_side_by_side
-from ..views.cells import MAX_VALUE
-from ..views.rows import place, protocol_words
-from ..views.show import shorten, visible
-from ..views.side_by_side import MAX_ROWS, Side, pieces_of, side_rows
+from ..views.html import standalone
+from ..views.show import visible
+from ..views.side_by_side import MAX_ROWS, Side, side_rows
+from ..views.stages import STAGES
+from ..views.templating import style_sheet
 from .messages import Answering
-from .page import checked, export_html, front, show_html, source, static_id, write_view
-from .payload import payload_of
-
-STAGES = ("raw", "repaired", "decoded", "coerced")
+from .page import as_widget, checked, front, show_html, static_id, write_view
 
 
 class _View(Answering, anywidget.AnyWidget):
     """A widget with a static view, `html()` and its text, for readers that have no widgets."""
 
-    _payload = traitlets.Dict().tag(sync=True)
+    _esm = front()
+    _css = style_sheet()
+    _html = traitlets.Unicode("").tag(sync=True)
     _static = traitlets.Unicode("").tag(sync=True)
+    _title = "Parse view"
 
     def html(self) -> str:
         """Return the static view."""
         raise NotImplementedError
+
+    def export_html(self, path: str | Path, *, title: str = "") -> Path:
+        """Write this view as one self-contained file, and return its path."""
+        return write_view(path, title or self._title, self.html())
 
     def _ipython_display_(self, **kwargs: Any) -> None:
         show_html(self._static, self._words(), self.html(), super()._repr_mimebundle_(**kwargs))
@@ -40,7 +45,7 @@ class _View(Answering, anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         # None, or the widget's own views with their metadata.
         bundle = super()._repr_mimebundle_(**kwargs)
-        static = {"text/plain": self._words(), "text/html": self.html()}
+        static = {"text/plain": self._words(), "text/html": standalone(self.html())}
         return static if bundle is None else ({**bundle[0], **static}, bundle[1])
 
     def _words(self) -> str:
@@ -50,24 +55,21 @@ class _View(Answering, anywidget.AnyWidget):
 class ParseView(_View):
     """The interactive view of one ParseResult, as `result.debug()` shows it.
 
-    `stage` is the text on the left: raw, repaired, decoded or coerced. `pinned` is the JSON Pointer
-    of the argument that was clicked, '' for none. Both follow the view and can be set. Set `result`
-    to show another parse. Raises BadOptions for a stage that does not exist or a subject that is
-    not a ParseResult.
+    `stage` is the text on the left: raw, repaired, decoded, coerced or checked. `pinned` is the
+    JSON Pointer of the argument that was clicked, '' for none. Both follow the view and can be set.
+    Set `result` to show another parse. Raises BadOptions for a stage that does not exist or a
+    subject that is not a ParseResult.
     """
 
-    _esm = front("parse_view.js")
-    _css = source("parse_view.css")
-    stage = traitlets.Enum(STAGES, default_value="raw").tag(sync=True)
+    stage = traitlets.Enum(tuple(STAGES), default_value="raw").tag(sync=True)
     pinned = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, result: ParseResult, *, stage: str = "raw", pinned: str = "") -> None:
         if stage not in STAGES:
             raise BadOptions("unknown stage", got=stage, expected=", ".join(STAGES))
         self._result = checked(result)
-        super().__init__(
-            _payload=payload_of(result), _static=static_id(), stage=stage, pinned=pinned
-        )
+        html = as_widget(self.html())
+        super().__init__(_html=html, _static=static_id(), stage=stage, pinned=pinned)
 
     @property
     def result(self) -> ParseResult:
@@ -78,11 +80,7 @@ class ParseView(_View):
         self._result = checked(result)
         # The path of another result's argument may mean something else in this one.
         self.pinned = ""
-        self._payload = payload_of(result)
-
-    def export_html(self, path: str | Path) -> Path:
-        """This view as one self-contained file. See `export_html`."""
-        return export_html(self._result, path)
+        self._html = as_widget(self.html())
 
     def html(self) -> str:
         """Return the static view, see `render_result`."""
@@ -109,47 +107,18 @@ class CoercionDiff(_View):
     '/a'
     """
 
-    _esm = front("coercion_diff.js")
-    # The colours and fonts of the parse view, then this view's own.
-    _css = source("parse_view.css") + source("coercion_diff.css")
     pinned = traitlets.Int(0).tag(sync=True)
+    _title = "Two readings"
 
     def __init__(self, a: ParseResult, b: ParseResult, names: tuple[str, str] = ("a", "b")) -> None:
         self._readings = checked(a), checked(b)
         self._names = names
         self.rows = side_rows(a, b)
-        super().__init__(_payload=self._made(), _static=static_id())
-
-    def _made(self) -> dict[str, Any]:
-        # Text alone, in which no character is hidden.
-        rows = self.rows[:MAX_ROWS]
-        return {
-            "names": [visible(shorten(name, 80)) for name in self._names],
-            "protocols": [visible(protocol_words(result)) for result in self._readings],
-            "pieces": [
-                [visible(text), list(numbers)]
-                for text, numbers in pieces_of(self._readings[0].raw, rows)
-            ],
-            "rows": [
-                {
-                    "number": row.number,
-                    "argument": visible(shorten(row.name, 120)),
-                    "place": place(row.span),
-                    "differs": row.differs,
-                    "sides": [_side(side) for side in row.sides],
-                }
-                for row in rows
-            ],
-            "left_out": len(self.rows) - len(rows),
-        }
+        super().__init__(_html=as_widget(self.html()), _static=static_id())
 
     def html(self) -> str:
         """Return the static view, see `render_side_by_side`."""
         return render_side_by_side(*self._readings, self._names)
-
-    def export_html(self, path: str | Path, *, title: str = "Two readings") -> Path:
-        """Write this view to one self-contained HTML file, and return its path."""
-        return write_view(path, title, self._payload, self.html(), self._esm, self._css)
 
     def __str__(self) -> str:
         lines = [f"{self._names[0]} against {self._names[1]}, {len(self.rows)} rows"]
@@ -164,17 +133,3 @@ class CoercionDiff(_View):
 def _in_words(side: Side) -> str:
     rules = ", ".join(change.rule for change in side.changes)
     return " ".join(filter(None, (side.value or "–", f"({rules})" if rules else "")))
-
-
-def _side(side: Side) -> dict[str, Any]:
-    changes = [
-        {
-            "before": visible(shorten(change.before, MAX_VALUE)),
-            "after": visible(shorten(change.after, MAX_VALUE)),
-            "rule": visible(change.rule),
-            "sentence": visible(change.sentence),
-            "lossless": change.lossless,
-        }
-        for change in side.changes
-    ]
-    return {"value": visible(shorten(side.value, MAX_VALUE)), "changes": changes}

@@ -17,6 +17,38 @@ ChangeKind: TypeAlias = Literal["repair", "read", "coerce"]
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """A place of an answer that is not what was expected.
+
+    `call` is the number of the call in its result, None for one that was not made. `path` is the
+    JSON Pointer of the argument, '' for the call itself. `found` and `expected` are in words, ''
+    for none.
+    """
+
+    call: int | None
+    path: str
+    code: str
+    found: str
+    expected: str
+
+    @property
+    def sentence(self) -> str:
+        """The fault in one sentence.
+
+        >>> Fault(0, "/days", "wrong_argument", "2", "1").sentence
+        '“days” is 2; 1 was expected.'
+        """
+        name = self.path.removeprefix("/")
+        if self.call is None:
+            return f"This call was expected, and not made: {self.expected}."
+        if not name:
+            return f"{self.found} was called; {self.expected or 'no such call'} was expected."
+        if self.code == "missing_argument":
+            return f"“{name}” is missing; {self.expected} was expected."
+        return f"“{name}” is {self.found}; {self.expected or 'nothing'} was expected."
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One value of the arguments."""
 
@@ -201,6 +233,18 @@ def sentence_of(rule: str) -> str:
 def is_lossless(rule: str) -> bool:
     """Return True for a rule known to lose nothing. One that no one described may lose."""
     return rule in RULES and RULES[rule].lossless
+
+
+def doubled_keys(call: ToolCall) -> dict[str, list[str]]:
+    """Return key -> its values as JSON, of the keys that a refused call gives more than once."""
+    readings = [reading for reading in call.readings if reading.name == call.name]
+    values: dict[str, list[str]] = {}
+    for reading in readings:
+        for key, value in reading.arguments.items():
+            text = json_of(value)
+            if text not in values.setdefault(key, []):
+                values[key].append(text)
+    return {key: texts for key, texts in values.items() if len(texts) > 1}
 
 
 def step_change(call: ToolCall, step: Step) -> Change:

@@ -16,11 +16,11 @@ from markupsafe import Markup
 from ..core.errors import BadOptions, NoSuchItem
 from ..core.types import ParseResult, Span, ToolCall
 from ..core.values import leaves
-from .cells import LOSSLESS, LOSSY, MAX_VALUE, badge, note, place_cell, text_html, text_of
+from .cells import MAX_VALUE, text_of
+from .html import pill_of
 from .marks import runs_of
 from .rows import Change, changes_of, json_of, place, protocol_words
 from .show import shorten
-from .style import AFTER, BEFORE, BLUE, MARKS, MONO, VALUE
 from .templating import render
 
 MAX_ROWS = 500
@@ -157,81 +157,76 @@ def pieces_of(raw: str, rows: Sequence[SideRow]) -> Iterator[tuple[str, tuple[in
 
 def render_side_by_side(a: ParseResult, b: ParseResult, names: tuple[str, str] = ("a", "b")) -> str:
     """Return two readings of one text as HTML: the text with the numbers of the rows, and a row for
-    each argument that differs or was changed.
+    each argument that differs or was changed. Repairs that did one thing are one row.
 
     Raises BadOptions for readings of different texts.
     """
     rows = side_rows(a, b)
     notes = []
     if len(rows) > MAX_ROWS:
-        notes.append(note(f"{len(rows) - MAX_ROWS:,} more rows"))
+        notes.append(f"{len(rows) - MAX_ROWS:,} more rows")
     if len(a.raw) > MAX_RAW:
-        notes.append(note(f"The first {MAX_RAW:,} characters of {len(a.raw):,}."))
+        notes.append(f"The first {MAX_RAW:,} characters of {len(a.raw):,}.")
     if not rows:
-        notes.append(note("The two readings are the same, and neither changed anything."))
+        notes.append("The two readings are the same, and neither changed anything.")
     shown = rows[:MAX_ROWS]
-    titles = [text_of(shorten(name, 80)) for name in names]
-    heads: list[tuple[str, int]] = [("row", 5), ("argument", 11)]
-    for title in titles:
-        heads += [(title + ": before", 9), ("after", 9), ("rule", 16), ("loss", 8)]
+    differing = sum(row.differs for row in rows)
+    said = f"{differing:,} of {len(rows):,} values differ." if rows else ""
+    if rows and not differing:
+        said = "Both readings end with the same values."
+    alike: dict[object, list[SideRow]] = {}
+    for row in shown:
+        what = [[(c.rule, c.before, c.after) for c in side.changes] for side in row.sides]
+        key = row.number if row.differs or row.path else str((row.call, what))
+        alike.setdefault(key, []).append(row)
     return render(
         "views/templates/side_by_side.html",
-        names=titles,
-        heads=heads,
-        protocols=[badge(protocol_words(result), BLUE, title="protocol") for result in (a, b)],
+        names=[shorten(name, 80) for name in names],
+        pills=[pill_of(result.verdict) for result in (a, b)],
+        protocols=[protocol_words(result) for result in (a, b)],
         raw=Markup("").join(_piece(*piece) for piece in pieces_of(a.raw, shown)),
         rows=[
             {
-                "number": row.number,
-                "differs": row.differs,
-                "argument": place_cell(row.name, None),
-                "characters": place(row.span),
-                "sides": [_side_cells(side) for side in row.sides],
+                "number": same[0].number,
+                "numbers": " ".join(str(row.number) for row in same),
+                "times": len(same),
+                "differs": same[0].differs,
+                "argument": shorten(same[0].name, 120),
+                "characters": place(same[0].span),
+                "sides": [_side_cell(side) for side in same[0].sides],
             }
-            for row in shown
+            for same in alike.values()
         ],
-        differing=sum(row.differs for row in rows),
-        count=len(rows),
+        said=said,
         notes=notes,
     )
 
 
 def _piece(text: str, numbers: tuple[int, ...]) -> Markup:
-    shown = text_html(text)
+    shown = text_of(text)
     if not numbers:
-        return Markup(shown)  # noqa: S704 - escaped above
+        return shown
+    of = " ".join(map(str, numbers))
     title = "row " + ", ".join(map(str, numbers))
-    look = MARKS["coerced"].css
-    # The number of the innermost row, which is the last one that began.
-    mark = f'<span style="{MONO};font-size:10px;opacity:0.8">[{numbers[-1]}]</span>'
-    return Markup(f'<span style="{look}" title="{title}">{shown}{mark}</span>')  # noqa: S704
+    mark = Markup('<span class="k-coerced" data-n="{}" title="{}">{}</span>')
+    return mark.format(of, title, shown)
 
 
-def _side_cells(side: Side) -> tuple[Markup, Markup, Markup, Markup]:
-    """Return before, after, rule and loss of a reading. Without a change, the value as it is."""
+def _side_cell(side: Side) -> Markup:
+    """Return what a reading made of an argument, a line for each change, else its value."""
     if not side.changes:
-        return Markup(), _value(side.value, VALUE), Markup(), Markup()
-    line = Markup('<div style="margin:0 0 2px 0">{}</div>')
-    columns = [
-        (
-            _value(change.before, BEFORE),
-            _value(change.after, AFTER),
-            Markup('<span style="{};font-size:11px" title="{}">{}</span>').format(
-                MONO, change.sentence, text_of(change.rule)
-            ),
-            Markup(LOSSLESS if change.lossless else LOSSY),  # noqa: S704 - our own badges
+        return Markup("<code>{}</code>").format(text_of(shorten(side.value, MAX_VALUE)))
+    lines = []
+    for change in side.changes:
+        old, new = (text_of(shorten(text, MAX_VALUE)) for text in (change.before, change.after))
+        loss = "lossless" if change.lossless else Markup("<b>lossy</b>")
+        small = Markup('<small title="{}">{} · {}</small>')
+        lines.append(
+            Markup("<div>{}{}{} {}</div>").format(
+                Markup("<del>{}</del>").format(old) if change.before else "",
+                " → " if change.before and change.after else "",
+                Markup("<ins>{}</ins>").format(new) if change.after else "",
+                small.format(change.sentence, text_of(change.rule), loss),
+            )
         )
-        for change in side.changes
-    ]
-    before, after, rule, loss = (
-        Markup("").join(line.format(cell) for cell in column)
-        for column in zip(*columns, strict=True)
-    )
-    return before, after, rule, loss
-
-
-def _value(text: str, look: str) -> Markup:
-    if not text:
-        return Markup()
-    shown = text_of(shorten(text, MAX_VALUE))
-    return Markup('<span style="{}">{}</span>').format(look, shown)
+    return Markup("").join(lines)

@@ -29,6 +29,7 @@ from markupsafe import Markup
 from ..core.values.printable import counted
 from .cells import escaped
 from .style import constant
+from .words import word_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -89,12 +90,15 @@ def _environment() -> Environment:
         extensions=[Layout],
     )
     environment.globals["counted"] = counted
+    environment.globals["word"] = word_of
     return environment
 
 
 @cache
-def _page_css() -> str:
-    return files(__package__).joinpath("page.css").read_text("utf-8")
+def style_sheet() -> str:
+    """Return the one style sheet of all screens, without its comments and line breaks."""
+    text = files(__package__).joinpath("style.css").read_text("utf-8")
+    return re.sub(r"\s*\n\s*", "", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
 
 
 def render_page(title: str, body_html: str, *, css: str = "", module: str = "") -> str:
@@ -122,7 +126,7 @@ def render_page(title: str, body_html: str, *, css: str = "", module: str = "") 
         policy="; ".join(policy),
         title=title,
         # The sources are ours and end no element, as checked above; the body is HTML by contract.
-        css=Markup(_page_css() + css),  # noqa: S704
+        css=Markup(style_sheet() + css),  # noqa: S704
         body=Markup(body_html),  # noqa: S704
         module=Markup(module),  # noqa: S704
     )

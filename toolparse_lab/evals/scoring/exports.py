@@ -16,7 +16,6 @@ import pprint
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +23,13 @@ from ...core.errors import BadOptions, StoreError
 from ...core.files import replace_file
 from ...core.toolspec import ToolSpec
 from ...core.types import DEFAULT_OPTIONS, Blame, ParseResult
-from ...core.values import write_canonical
 from ...runner.exchange.redaction import redact_named
 from ...views import render_page, render_result
 from ...views.blame import render_blame
-from ...views.show import shorten
+from ...views.rows import Fault
 from ...views.templating import Markup, render
 from ..cases.target import is_optional, wanted_calls
-from .match import differences_between, match_calls
+from .match import differences_between, match_calls, say_call, say_value
 
 if TYPE_CHECKING:
     from ...runner.exchange.types import Completion
@@ -42,7 +40,6 @@ _HEAD = '"""Pins how recorded answers are read; see toolparse_lab.integrations.t
 _MODULE = "toolparse_lab.integrations.testing"
 _WIDTH = 100
 _LONGEST_SLUG = 60
-_MOST = 600  # characters of a call
 _OPENAI = "https://api.openai.com/v1"
 # What litellm is told, and no endpoint.
 _OURS = ("timeout", "api_base", "api_key", "extra_headers", "headers", "max_retries", "num_retries")
@@ -98,7 +95,7 @@ class Exports:
 
     def _repr_html_(self) -> str:
         result, target = self.result, self.case.target
-        rows = wanted_rows(result, target, self.case.tools) if result and target is not None else []
+        faults = faults_of(result, target, self.case.tools) if result and target is not None else []
         completion = self.completion
         chunks = [c.text for c in completion.chunks if c.kind == "content"] if completion else ()
         blame = render_blame(
@@ -111,9 +108,8 @@ class Exports:
             "evals/scoring/templates/trial.html",
             title=f"{self.case.id} · {self.model} · {self.arm}",
             outcome=str(self.score or self.missing_reason),
-            rows=rows,
             blame=Markup(blame),
-            answer=Markup(render_result(result)) if result else "",
+            answer=Markup(render_result(result, faults)) if result else "",
         )
 
 
@@ -286,38 +282,34 @@ def curl_of(trial_id: str, request: Mapping[str, Any]) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class WantedRow:
-    """A wanted call and the one read in its place, or "" for one that is not there."""
-
-    target: str
-    got: str
-    difference: str
-
-
-def wanted_rows(
+def faults_of(
     result: ParseResult, target: Sequence[Mapping[str, Any]], tools: Sequence[ToolSpec]
-) -> list[WantedRow]:
+) -> list[Fault]:
+    """Return where the calls of a result are not those of a target, in the order of the calls, then
+    the calls that were not made.
+    """
     calls = [call for call in result.calls if call.ok]
     match = match_calls([(call.name, call.arguments) for call in calls], target, tools)
+    if match.ok:
+        return []
     wants = wanted_calls(target)
     # As they were paired, else by their places.
     pairs = dict(match.pairs) or dict(zip(range(len(calls)), range(len(wants)), strict=False))
-    left = [j for j, want in enumerate(wants) if j not in pairs.values()]
-    both: list[tuple[Any, Any]] = [(wants[j], calls[i]) for i, j in sorted(pairs.items())]
-    both += [(None, call) for i, call in enumerate(calls) if i not in pairs]
-    both += [(wants[j], None) for j in left if not (match.ok or is_optional(wants[j]))]
-    rows = []
-    for want, call in both:
-        difference = ""
-        if call is None:
-            difference = "this call was not made"
-        elif want is not None:
-            differences = differences_between((call.name, call.arguments), want, tools)
-            difference = "; ".join(one.detail for one in differences)
-        elif not match.ok:
-            difference = match.detail if wants != target else "no such call was wanted"
-        wanted = "" if want is None else write_canonical(dict(want))
-        got = "" if call is None else f"{call.name} {call.arguments_json}"
-        rows.append(WantedRow(*(shorten(text, _MOST) for text in (wanted, got, difference))))
-    return rows
+    faults = []
+    for i, call in enumerate(calls):
+        if i not in pairs:
+            faults.append(Fault(call.index, "", "unexpected_call", call.name, ""))
+            continue
+        for one in differences_between((call.name, call.arguments), wants[pairs[i]], tools):
+            if one.code == "name":
+                expected = " or ".join(map(str, one.expected))
+                faults.append(Fault(call.index, "", one.code, call.name, expected))
+                continue
+            expected = "" if one.code == "extra_argument" else say_value(one.expected)
+            found = "" if one.code == "missing_argument" else say_value(one.actual)
+            faults.append(Fault(call.index, one.path, one.code, found, expected))
+    taken = set(pairs.values())
+    for j, want in enumerate(wants):
+        if j not in taken and not is_optional(want):
+            faults.append(Fault(None, "", "count", "", say_call(want)))
+    return faults

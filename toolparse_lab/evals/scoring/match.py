@@ -104,11 +104,11 @@ class Difference:
             names = " or ".join(map(str, self.expected))
             return f"{self.tool} called instead of {names}"
         if self.code == "missing_argument":
-            return f"{self.tool}: {self.path} is missing, wanted {_say(self.expected)}"
+            return f"{self.tool}: {self.path} is missing, wanted {say_value(self.expected)}"
 
-        expected = "none" if self.code == "extra_argument" else _say(self.expected)
+        expected = "none" if self.code == "extra_argument" else say_value(self.expected)
         place = f"{self.tool}: {self.path or 'the arguments'}"
-        return f"{place} is {_say(self.actual)}, wanted {expected}"
+        return f"{place} is {say_value(self.actual)}, wanted {expected}"
 
 
 def differences_between(
@@ -309,21 +309,22 @@ def beginning_of(text: str, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 3] + "…"
 
 
-def _say(x: Any) -> str:
+def say_value(x: Any) -> str:
+    """Return a value, or a wish for one, in words."""
     if not is_wish(x):
         return beginning_of(write_canonical(x))
 
     # A wish by the first of its parts that says something.
     if "$match" in x:
         name = str(x["$match"])
-        return f"{name} {_say(x['$value'])}" if "$value" in x else name
+        return f"{name} {say_value(x['$value'])}" if "$value" in x else name
     if "$any" in x:
-        return "one of " + ", ".join(_say(value) for value in x["$any"])
+        return "one of " + ", ".join(say_value(value) for value in x["$any"])
     if "$never" in x:
-        return "none of " + ", ".join(_say(value) for value in x["$never"])
+        return "none of " + ", ".join(say_value(value) for value in x["$never"])
     if "$at_least" in x:
-        return f"at least {_say(x['$at_least'])}"
-    return _say(x["$value"]) if "$value" in x else "anything"
+        return f"at least {say_value(x['$at_least'])}"
+    return say_value(x["$value"]) if "$value" in x else "anything"
 
 
 # The differences between each call (a row) and each wanted one (a column).
@@ -407,8 +408,10 @@ def say_call(want: Any) -> str:
     if arguments == ANY:
         return f"{name}(…)"
     if is_wish(arguments):
-        return f"{name}({_say(arguments)})"
-    return beginning_of(f"{name}({', '.join(f'{k}: {_say(v)}' for k, v in arguments.items())})")
+        return f"{name}({say_value(arguments)})"
+    return beginning_of(
+        f"{name}({', '.join(f'{k}: {say_value(v)}' for k, v in arguments.items())})"
+    )
 
 
 def _said(call: Call) -> str:
@@ -457,8 +460,8 @@ def _rows_of(calls: Sequence[Call], target: Sequence[Any], match: Match) -> tupl
 def _row_of(label: str, one: Difference, want: Any) -> Mismatch:
     if one.code == "name":
         return Mismatch(label, "", " or ".join(map(str, one.expected)), one.tool, say_call(want))
-    wanted = "nothing" if one.code == "extra_argument" else _say(one.expected)
-    got = "nothing" if one.code == "missing_argument" else _say(one.actual)
+    wanted = "nothing" if one.code == "extra_argument" else say_value(one.expected)
+    got = "nothing" if one.code == "missing_argument" else say_value(one.actual)
     return Mismatch(label, one.path or "(arguments)", wanted, got, say_call(want))
 
 

@@ -421,6 +421,9 @@ class Trial(Exports):
         """
         return curl_of(self.trial_id, self.request)
 
+    def __repr__(self) -> str:
+        return f"Trial({self})"
+
     def __str__(self) -> str:
         """Return one line: which trial it is, and its outcome or why there is none."""
         end = self.score or self.missing_reason

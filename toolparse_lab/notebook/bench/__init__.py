@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from .view import conversation_of, next_steps, setups_of, verdict_sentence
-from .workbench import Desk, Workbench, bench_module, bench_style, workbench
+from .view import conversation_of, next_steps, setups_of
+from .workbench import Desk, Workbench, cards_of, workbench
 
 __all__ = [
     "Desk",
     "Workbench",
-    "bench_module",
-    "bench_style",
+    "cards_of",
     "conversation_of",
     "next_steps",
     "setups_of",
-    "verdict_sentence",
     "workbench",
 ]

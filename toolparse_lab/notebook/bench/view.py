@@ -1,5 +1,5 @@
-"""The view of a setup on the workbench, JSON-ready: the parse view's payload, the pipeline stage by
-stage, the readings to choose from, the wanted calls, and the replay of the stream.
+"""What the workbench works on and finds: a text and how it is read, what may read it better, other
+readings beside it, the replay of its stream, and a snippet to keep.
 """
 
 from __future__ import annotations
@@ -9,33 +9,50 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
 from pprint import pformat
 from typing import Any
 
 from ...core.errors import BadOptions
 from ...core.rules import RULES
 from ...core.toolspec import ToolSpec, tool_specs
-from ...core.types import CallEnd, ParseOptions, ParseResult, Recovered, Retract, Step, Withdrawn
-from ...core.types.result import explain_call
+from ...core.types import (
+    CallEnd,
+    ParseOptions,
+    ParseResult,
+    Reading,
+    Recovered,
+    Retract,
+    Step,
+    ToolCall,
+    Withdrawn,
+)
 from ...core.values import leaves, read_plain
 from ...core.values.printable import counted
 from ...entry.foreign.protocol import AnyProtocol, any_protocol
 from ...entry.parse import Reader
 from ...evals.parsers.compare import compare
-from ...evals.scoring.exports import wanted_rows
 from ...evals.scoring.trial import Trial
 from ...formats.registry import protocols
 from ...views.rows import is_lossless
 from ...views.show import shorten, visible
 from ...views.side_by_side import side_rows
-from ..payload import payload_of
 
 # Trials that one workbench goes through; `run.failures()` may have more.
 MOST_SUBJECTS = 2_000
 # The options that can be changed on the workbench.
 CHOICES = ("coerce", "reasoning", "repair", "recover", "echoes", "quotes")
 KINDS = ("pytest", "python", "curl")
+EVENT_WORDS = {
+    "TextDelta": "text",
+    "ReasoningDelta": "reasoning",
+    "Markup": "markup",
+    "CallStart": "a call begins",
+    "CallDelta": "body",
+    "CallEnd": "the call ends",
+    "Retract": "taken back",
+    "Recovered": "a call outside its format",
+    "Withdrawn": "calls withdrawn",
+}
 _CALL = "result = tp.parse(RAW, PROTOCOL, TOOLS, OPTIONS)\n"
 
 
@@ -244,52 +261,10 @@ def _curl(setup: Setup) -> str:
 POLICIES = ("none", "safe", "middleware", "go-strconv", "lossy")
 REASONING = ("auto", "prefilled", "none")
 _MOST_LINES = 200
-_MOST_TOLD = 5  # calls that have a sentence each
 _MOST_TEXT = 600
 _MOST_TRIED = 50_000  # characters of an answer that is tried in other ways unasked
 MOST_STEPS = 1_500  # chunks of a replay; a longer text comes in larger ones
 _MOST_CALL = 400  # characters of a call's arguments in an event
-
-
-def view_of(setup: Setup) -> tuple[dict[str, Any], ParseResult]:
-    """Return the view of a setup, and its parse."""
-    result = setup.parse()
-    wanted = [] if setup.target is None else wanted_rows(result, setup.target, setup.tools)
-    return {
-        **choices_of(setup),
-        "title": visible(setup.title),
-        "outcome": visible(shorten(setup.outcome, _MOST_TEXT)),
-        "asked": conversation_of(setup),
-        "exchange": {name: _text(text, 100_000) for name, text in setup.exchange.items()},
-        "payload": payload_of(result),
-        "sentence": verdict_sentence(result),
-        "pipeline": list(pipeline_of(result)),
-        "readings": list(_readings(result, setup)),
-        "wanted": [
-            {"want": visible(r.target), "got": visible(r.got), "difference": visible(r.difference)}
-            for r in wanted
-        ],
-    }, result
-
-
-def choices_of(setup: Setup) -> dict[str, Any]:
-    """Return what a person can change: the text, how it is read, and the tools."""
-    names = ("coerce", "reasoning", "repair", "recover")
-    return {
-        "raw": setup.raw,
-        "protocol": setup.protocol.id,
-        "options": {name: getattr(setup.options, name) for name in names},
-        "tools": json.dumps([t.to_dict() for t in setup.tools], ensure_ascii=False, indent=1),
-    }
-
-
-def verdict_sentence(result: ParseResult) -> str:
-    """Return the verdict and why, a sentence for each call, or one where there are many."""
-    calls = result.calls
-    sentence = f"{len(calls):,} calls; the verdict is {result.verdict}."
-    if len(calls) <= _MOST_TOLD:
-        sentence = "\n".join(map(explain_call, calls)) if calls else result.why()
-    return visible(shorten(sentence, 1_000))
 
 
 def conversation_of(setup: Setup) -> list[list[str]]:
@@ -389,63 +364,6 @@ def _text(value: str, limit: int = _MOST_TEXT) -> str:
     return visible(shorten(value, limit))
 
 
-def pipeline_of(result: ParseResult) -> Iterator[dict[str, Any]]:
-    """Yield the six stages on the way from text to calls, each with its changes.
-
-    A line is [what, detail, kind], its kind one of good, warn, bad or plain.
-    """
-    calls, raw = result.calls, result.raw
-    yield _stage("raw", len(raw), "character", iter(()))
-    segments = (
-        [s.kind, _text(s.span.of(raw), 160), "plain" if s.kind == "text" else "good"]
-        for s in result.segments
-    )
-    yield _stage("segments", len(result.segments), "segment", segments)
-    repairs = (
-        [edit.rule, _change(edit.span.of(raw), edit.text), _kind(edit.rule)]
-        for call in calls
-        for edit in call.edits
-    )
-    yield _stage("repaired", sum(len(call.edits) for call in calls), "repair", repairs)
-    decoded = (
-        [c.name or "no name", _text(c.source_json or c.status), "good" if c.source_json else "bad"]
-        for c in calls
-    )
-    yield _stage("decoded", len(calls), "call", decoded)
-    steps = (
-        [f"{s.rule} {s.path}".strip(), _change(_json(s.before), _json(s.after)), _kind(s.rule)]
-        for call in calls
-        for s in call.steps
-    )
-    yield _stage("coerced", sum(len(call.steps) for call in calls), "step", steps)
-    problems = list(result.all_problems())
-    kinds = {"error": "bad", "warning": "warn"}
-    lines = chain(
-        (
-            [p.code, _text(f"{p.path} {p.message}".strip()), kinds.get(p.severity, "plain")]
-            for p in problems
-        ),
-        ([c.name or "no name", c.verdict, "good" if c.valid else "bad"] for c in calls),
-    )
-    yield _stage("validated", len(problems), "problem", lines, len(calls))
-
-
-def _stage(
-    name: str, count: int, noun: str, lines: Iterator[list[str]], more: int = 0
-) -> dict[str, Any]:
-    """Return a stage with its first lines. more: lines apart from those that count."""
-    return {
-        "name": name,
-        "count": counted(count, noun),
-        "lines": list(islice(lines, _MOST_LINES)),
-        "of": count + more if name != "raw" else 0,
-    }
-
-
-def _kind(rule: str) -> str:
-    return "good" if is_lossless(rule) else "warn"
-
-
 def _json(value: Any) -> str:
     # Values without a JSON form are written as Python does.
     try:
@@ -454,30 +372,11 @@ def _json(value: Any) -> str:
         return repr(value)
 
 
-def _change(before: str, after: str) -> str:
-    if not before:
-        return f"{_text(after, 200)} was put in"
-    if not after:
-        return f"{_text(before, 200)} was left out"
-    return f"{_text(before, 200)} → {_text(after, 200)}"
-
-
-def _readings(result: ParseResult, setup: Setup) -> Iterator[dict[str, Any]]:
-    """Yield the readings of refused calls. `text` is the answer with this one written in."""
-    for call in result.calls:
-        for reading in call.readings:
-            span = call.segment.span
-            call_text = _call_text(setup, reading.name, reading.arguments)
-            before, after = setup.raw[: span.start], setup.raw[span.end :]
-            yield {
-                "call": call.index,
-                "name": _text(reading.name, 100),
-                "arguments": _text(reading.arguments_json),
-                "cost": reading.cost,
-                "why": _text(reading.why, 300),
-                "edits": [_text(f"{e.rule} at {e.span.start}", 100) for e in reading.edits],
-                "text": "" if call_text is None else f"{before}{call_text}{after}",
-            }
+def written(setup: Setup, call: ToolCall, reading: Reading) -> str | None:
+    """Return the text with a reading of a refused call written in, None where it cannot be."""
+    span = call.segment.span
+    text = _call_text(setup, reading.name, reading.arguments)
+    return None if text is None else f"{setup.raw[: span.start]}{text}{setup.raw[span.end :]}"
 
 
 def _call_text(setup: Setup, name: str, arguments: Any) -> str | None:

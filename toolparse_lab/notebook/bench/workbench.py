@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,33 +14,40 @@ import traitlets
 from ...core.errors import BadOptions, ToolparseError
 from ...core.toolspec import ToolsLike
 from ...core.types import ParseResult
+from ...evals.scoring.exports import faults_of
 from ...formats.like import ProtocolLike
 from ...views import render_result
-from ...views.show import visible
+from ...views.html import look_of, view_of
+from ...views.rows import Fault
+from ...views.sentences import sentence_of_answer
+from ...views.show import shorten, visible
+from ...views.stages import parts_of
+from ...views.templating import Markup, macro, style_sheet
 from ..messages import Answering, answered
-from ..page import front, show_html, source, static_id, write_view
+from ..page import as_widget, front, show_html, static_id, write_view
 from .view import (
+    EVENT_WORDS,
+    KINDS,
+    POLICIES,
     Setup,
     beside,
     choices,
-    choices_of,
     comparison_of,
+    conversation_of,
+    next_steps,
     setups_of,
     snippet_of,
     timeline_of,
-    view_of,
+    written,
 )
 
-
-def bench_module() -> str:
-    """Return the front end: the parse view's module, and the workbench around it."""
-    base = front("parse_view.js").rsplit("\nfunction render(", 1)[0]
-    return base + "\n" + source("bench/workbench.js")
-
-
-def bench_style() -> str:
-    """Return the style of both."""
-    return source("parse_view.css") + "\n" + source("bench/workbench.css")
+TEMPLATE = "notebook/templates/bench.html"
+_PARSE = "views/templates/parse.html"
+_ANSWER = "notebook/templates/answer.html"
+_MOST_READINGS = 6
+_MOST_UNDOS = 200
+_LABELS = {"protocol": "Read as", "coerce": "Policy", "reasoning": "Reasoning"}
+_KEEP = {"pytest": "As a test", "python": "As Python", "curl": "The request as curl"}
 
 
 class Workbench(Answering, anywidget.AnyWidget):
@@ -46,13 +55,15 @@ class Workbench(Answering, anywidget.AnyWidget):
     changes of a person, for the next cell.
     """
 
-    _esm = bench_module()
-    _css = bench_style()
-    _state = traitlets.Dict().tag(sync=True)
+    _esm = front()
+    _css = style_sheet()
+    _html = traitlets.Unicode("").tag(sync=True)
+    _static = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, subjects: list[Setup], **traits: Any) -> None:
         self._desk = Desk(subjects)
-        super().__init__(_state=self._desk.state(static_id()), **traits)
+        html = as_widget(self._desk.html())
+        super().__init__(_html=html, _static=static_id(), **traits)
         self.on_msg(self._answer)
 
     @property
@@ -71,35 +82,29 @@ class Workbench(Answering, anywidget.AnyWidget):
     def reply(self, message: Any) -> dict[str, Any]:
         """Return the answer to a message of the front end, see `Desk.answer`."""
         reply, status = answered(self._desk.answer, message)
-        if status != 400:
-            return dict(reply)
-        serial = message.get("serial") if isinstance(message, Mapping) else None
-        return {**reply, "kind": "error", "serial": serial, "status": status}
+        if status == 400:
+            reply = {**reply, "status": status}
+        return {**reply, "seq": message.get("seq", 0) if isinstance(message, Mapping) else 0}
 
-    def state(self) -> dict[str, Any]:
-        """Return what a front end begins with that finds the text as it is now."""
-        return self._desk.state(self._state["static"])
+    def page(self) -> str:
+        """Return what a page of its own begins with, which finds the text as it is now."""
+        return f'<div class="doc">{self._desk.html()}</div>'
 
     def export_html(self, path: str | Path) -> Path:
         """Write the present view to one file that works from disk, and return its path. It has no
         kernel, so the text cannot be changed there.
         """
-        state = self._desk.state()
-        state["view"] |= {"timeline": timeline_of(self.setup)}
-        return write_view(
-            path,
-            "Workbench",
-            state,
-            render_result(self.result),
-            bench_module(),
-            bench_style(),
-            mount="new Bench(document.getElementById('toolparse-bench'), {data}, null);",
-            ids=("toolparse-bench", "toolparse-state"),
-        )
+        return write_view(path, "Workbench", self.static_html())
+
+    def static_html(self) -> str:
+        """Return the present view as HTML without JavaScript."""
+        title = visible(shorten(self.setup.title, 200))
+        said = macro("views/templates/screen.html", "sentence", self._desk.sentence, title)
+        return f'<div class="tpx">{said}</div>{render_result(self.result, self._desk.faults)}'
 
     def _ipython_display_(self, **kwargs: Any) -> None:
-        text, html = visible(str(self.result)), render_result(self.result)
-        show_html(self._state["static"], text, html, super()._repr_mimebundle_(**kwargs))
+        bundle = super()._repr_mimebundle_(**kwargs)
+        show_html(self._static, visible(str(self.result)), self.static_html(), bundle)
 
 
 def workbench(
@@ -116,61 +121,309 @@ def workbench(
 class Desk:
     """The setups on the workbench, and the answers to its front end, whatever carries them.
 
-    `setup` is the present one with the person's changes, `result` its parse.
+    `setup` is the present one with the person's changes, `result` its parse, `faults` where that
+    is not what was expected. back: it stands in the place of an answer, which it leads back to.
     """
 
-    def __init__(self, subjects: list[Setup]) -> None:
+    def __init__(self, subjects: list[Setup], *, back: bool = False) -> None:
         self._subjects = subjects
-        self.setup = subjects[0]
+        self._back = back
         self._index = 0
+        self._undos: list[Setup] = []
+        self._error = ""
+        self._milliseconds = 0.0
+        self.setup = subjects[0]
         self.result: ParseResult
+        self.faults: list[Fault] = []
+        self._read()
 
-    def state(self, static: str = "") -> dict[str, Any]:
-        """Return what the front end begins with. static: the id of the view that it hides."""
-        recorded = choices_of(self._subjects[self._index])
+    @property
+    def sentence(self) -> str:
+        """What is wrong with the text as it is read now."""
+        return shorten(sentence_of_answer(self.result, self.faults), 600)
+
+    def _read(self) -> None:
+        start = time.perf_counter()
+        result = self.setup.parse()
+        self._milliseconds = (time.perf_counter() - start) * 1000
+        target = self.setup.target
+        self.faults = [] if target is None else faults_of(result, target, self.setup.tools)
+        self.result = result
+
+    def html(self) -> str:
+        """Return the whole workbench."""
+        view = self._view()
+        return str(macro(TEMPLATE, "bench", {**self._shown(), **self._around(), "view": view}))
+
+    def _view(self) -> Markup:
+        parts = parts_of(self.result, self.faults)
+        self._marks = parts.marks
+        return macro(_PARSE, "view", view_of(self.result, parts, self.faults, "raw", editor=True))
+
+    def _shown(self) -> dict[str, Any]:
+        # What changes with the text.
+        result, setup = self.result, self.setup
+        executable = bool(result.calls) and all(call.valid for call in result.calls)
+        look, pill = "good", "✓ Can be executed"
+        if not executable:
+            look, pill = (
+                ("bad", "✗ Cannot be executed") if result.calls else look_of(result.verdict)
+            )
+        if self.faults and executable:
+            look, pill = "bad", "✗ Not what was expected"
+        recorded = self._subjects[self._index]
+        said = "Text as recorded" if setup.raw == recorded.raw else "Text changed"
+        selects = [
+            (name, label, _with(choices()[name], chosen), chosen)
+            for name, label in _LABELS.items()
+            for chosen in [
+                setup.protocol.id if name == "protocol" else getattr(setup.options, name)
+            ]
+        ]
         return {
-            "choices": choices(),
-            "static": static,
-            "recorded": recorded,
-            "view": self.view(),
+            "look": look,
+            "pill": pill,
+            "sentence": self.sentence,
+            "said": f"{said} · parsed in {self._milliseconds:.1f} ms",
+            "error": self._error,
+            "cards": cards_of(result, setup),
+            "wanted": [fault.sentence for fault in self.faults],
+            "selects": selects,
+            "switches": [(name, getattr(setup.options, name)) for name in ("repair", "recover")],
+            "undos": len(self._undos),
+            "changed": setup != recorded,
         }
 
-    def view(self) -> dict[str, Any]:
-        """Read the setup again and return its view."""
-        view, self.result = view_of(self.setup)
-        return view | {"index": self._index, "count": len(self._subjects)}
+    def _around(self) -> dict[str, Any]:
+        # What stays as it is while a text is changed.
+        setup = self.setup
+        offered = choices()
+        return {
+            "raw": setup.raw,
+            "marks": json.dumps(self._marks),
+            "back": self._back,
+            "title": shorten(setup.title, 200),
+            "count": len(self._subjects),
+            "at": f"{self._index + 1:,} of {len(self._subjects):,}",
+            "formats": len(offered["protocol"]) - 1,
+            "others": [
+                (f"{name} {choice}", f"{label.lower()} {choice}")
+                for name, label in (("coerce", "Policy"), ("protocol", "Read as"))
+                for choice in offered[name]
+            ],
+            "tools": json.dumps([t.to_dict() for t in setup.tools], ensure_ascii=False, indent=1),
+            "tool_names": shorten(", ".join(tool.name for tool in setup.tools) or "none", 200),
+            "asked": conversation_of(setup),
+            "exchange": [(name, shorten(text, 100_000)) for name, text in setup.exchange.items()],
+            "kinds": [(kind, _KEEP[kind]) for kind in KINDS],
+        }
 
     def answer(self, message: Any) -> dict[str, Any] | None:
-        """Return the answer to a message of the front end: a reply of its kind, or an error in
-        words. None for a message of no known kind.
+        """Return the answer to a message of the front end: the HTML of the parts that changed, and
+        the marks of the text. What cannot be is told in words. None for a message of no known kind.
         """
         kind = message.get("kind") if isinstance(message, Mapping) else None
-        reply: dict[str, Any] = {}
-        before = self.setup, self._index
+        before = self.setup, self._index, list(self._undos)
         try:
-            if kind == "parse":
-                self.setup = self.setup.changed(dict(message.get("values") or {}))
-                reply["view"] = self.view()
-            elif kind == "go":  # to another subject, as it was recorded
-                last = len(self._subjects) - 1
-                self._index = min(max(int(message.get("index") or 0), 0), last)
-                self.setup = self._subjects[self._index]
-                reply["view"] = self.view()
-            elif kind == "timeline":
-                reply["timeline"] = timeline_of(self.setup, int(message.get("size") or 0))
-            elif kind == "compare":
-                reply["rows"] = comparison_of(self.setup)
-            elif kind == "beside":
-                values = dict(message.get("values") or {})
-                reply["rows"] = beside(self.result, self.setup, values)
-            elif kind == "keep":
-                reply["text"] = snippet_of(self.setup, self.result, str(message.get("as")))
-            else:
-                return None
+            if kind in _CHANGES:
+                return _CHANGES[kind](self, message)
+            if kind in _QUESTIONS:
+                return {"html": _QUESTIONS[kind](self, message)}
         except ToolparseError as e:
-            reply = {"error": visible(str(e))}
+            self._error = visible(str(e))
+            shown = macro(TEMPLATE, "status", self._shown())
+            self._error = ""
+            return {"html": str(shown), "error": visible(str(e))}
         except Exception:
             # Members that are not what they should be; what they changed is taken back.
-            self.setup, self._index = before
+            self.setup, self._index, self._undos = before
+            self._read()
             raise
-        return {"kind": kind, "serial": message.get("serial"), **reply}
+        return None
+
+    # what changes the text or how it is read
+
+    def _change(self, setup: Setup, *, typed: bool = False) -> dict[str, Any]:
+        if setup != self.setup:
+            self._undos = [*self._undos[1 - _MOST_UNDOS :], self.setup]
+        return self._show(setup, typed=typed)
+
+    def _show(self, setup: Setup, *, typed: bool = False) -> dict[str, Any]:
+        before = self.setup
+        self.setup = setup
+        try:
+            self._read()
+        except Exception:
+            self.setup = before
+            raise
+        parts = parts_of(self.result, self.faults)
+        view = view_of(self.result, parts, self.faults, "raw", editor=True)
+        shown = self._shown()
+        html = [macro(TEMPLATE, name, shown) for name in ("options", "status", "after")]
+        bench: dict[str, Any] = {"marks": parts.marks}
+        if not typed:
+            bench["raw"] = setup.raw
+        return {
+            "html": "".join([*map(str, html), str(macro(_PARSE, "bits", view))]),
+            "bench": bench,
+        }
+
+    def _edit(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        return self._change(self.setup.changed({"raw": str(message["raw"])}), typed=True)
+
+    def _values(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        values = message.get("values") or {}
+        typed = "raw" not in values
+        return self._change(self.setup.changed(dict(values)), typed=typed)
+
+    def _undo(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        return self._show(self._undos.pop() if self._undos else self.setup)
+
+    def _reset(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        return self._change(self._subjects[self._index])
+
+    def _take(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        call = self.result.calls[int(message["call"])]
+        text = written(self.setup, call, call.readings[int(message["reading"])])
+        return self._change(self.setup.changed({"raw": text or self.setup.raw}))
+
+    def _go(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        # To another subject, as it was recorded.
+        self._index = (self._index + int(message.get("by") or 0)) % len(self._subjects)
+        self.setup, self._undos = self._subjects[self._index], []
+        self._read()
+        return {"html": self.html()}
+
+    # what is asked about it
+
+    def _next(self, message: Mapping[str, Any]) -> str:
+        steps = [
+            (step["words"], json.dumps({"kind": "values", "values": step["values"]}))
+            for step in next_steps(self.setup, self.result)
+        ]
+        return str(macro(_ANSWER, "next", steps))
+
+    def _compare(self, message: Mapping[str, Any]) -> str:
+        rows, silent = [], []
+        for row in comparison_of(self.setup):
+            name = row["protocol"]
+            if not row["calls"]:
+                silent.append(name)
+                continue
+            ask = json.dumps({"kind": "values", "values": {"protocol": name}})
+            look, words = look_of(row["verdict"]) if row["verdict"] else ("flat", "not read")
+            problems = ", ".join(row["problems"])
+            rows.append((name, ask, look, words, row["calls"], problems))
+        return str(macro(TEMPLATE, "compared", rows, silent))
+
+    def _beside(self, message: Mapping[str, Any]) -> str:
+        other = str((message.get("values") or {}).get("other") or f"coerce {POLICIES[0]}")
+        name, _, choice = other.partition(" ")
+        rows = beside(self.result, self.setup, {name: choice})
+        return str(macro(TEMPLATE, "beside", f"{_LABELS[name].lower()} {choice}", rows))
+
+    def _stream(self, message: Mapping[str, Any]) -> str:
+        values = message.get("values") or {}
+        timeline = timeline_of(self.setup, int(values.get("size") or 0))
+        last = len(timeline["ends"]) - 1
+        asked = values.get("step")
+        step = (
+            last if asked in (None, "") or "size" in (message.get("changed") or ()) else int(asked)
+        )
+        return str(macro(TEMPLATE, "stream", _replayed(self.setup.raw, timeline, min(step, last))))
+
+    def _keep(self, message: Mapping[str, Any]) -> str:
+        text = snippet_of(self.setup, self.result, str(message.get("as")))
+        return str(macro(TEMPLATE, "kept", text))
+
+
+_CHANGES = {
+    "edit": Desk._edit,
+    "values": Desk._values,
+    "undo": Desk._undo,
+    "reset": Desk._reset,
+    "take": Desk._take,
+    "go": Desk._go,
+}
+_QUESTIONS = {
+    "next": Desk._next,
+    "compare": Desk._compare,
+    "beside": Desk._beside,
+    "stream": Desk._stream,
+    "keep": Desk._keep,
+}
+
+
+def _with(names: list[str], chosen: str) -> list[str]:
+    return names if chosen in names else [chosen, *names]
+
+
+def cards_of(result: ParseResult, setup: Setup) -> list[dict[str, str]]:
+    """Return the readings of refused calls as cards: the call, what it keeps, and what puts it into
+    the text.
+    """
+    cards = []
+    for call in result.calls:
+        readings = call.readings[:_MOST_READINGS]
+        places = [reading.edits[0].span.start for reading in readings if reading.edits]
+        for i, reading in enumerate(readings):
+            names = [
+                f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in reading.arguments.items()
+            ]
+            doubled = all(edit.rule == "rjson.double-key" for edit in reading.edits)
+            keeps = ", ".join(f"{edit.rule} at {edit.span.start}" for edit in reading.edits)
+            if reading.edits and doubled and len(places) == len(readings) > 1:
+                at = reading.edits[0].span.start
+                keeps = f"keeps value {len(places) - sorted(places).index(at)} of {len(places)}"
+                if at == max(places):
+                    keeps = "keeps the first value"
+                elif at == min(places):
+                    keeps = "keeps the last value, as most JSON readers do"
+            ask = json.dumps({"kind": "take", "call": call.index, "reading": i})
+            cards.append(
+                {
+                    "call": visible(shorten(f"{reading.name}({', '.join(names)})", 400)),
+                    "why": visible(shorten("; ".join(filter(None, (keeps, reading.why))), 300)),
+                    "ask": "" if written(setup, call, reading) is None else ask,
+                }
+            )
+    return cards
+
+
+def _replayed(raw: str, timeline: Mapping[str, Any], step: int) -> dict[str, Any]:
+    """Return what a replay has come to after a chunk: text, thought and calls as far as they are
+    settled, what is held back, and the events of the chunk.
+    """
+    pieces: list[list[Any]] = []
+    for events in timeline["events"][: step + 1]:
+        for kind, start, end, _ in events:
+            if kind == "Retract":
+                pieces = [[k, s, min(e, start)] for k, s, e in pieces if s < start]
+            elif end > start:
+                # The body of a call comes in many pieces, and is drawn as one.
+                if pieces and pieces[-1][0] == kind and pieces[-1][2] == start:
+                    pieces[-1][2] = end
+                else:
+                    pieces.append([kind, start, end])
+    fed, settled = timeline["ends"][step], timeline["settled"][step]
+    drawn = [(_LOOKS.get(k, ""), EVENT_WORDS.get(k, k), raw[s:e]) for k, s, e in pieces]
+    if fed > settled:
+        drawn.append(("held", "held back: it may still be a part of a call", raw[settled:fed]))
+    if fed < len(raw):
+        drawn.append(("later", "not there yet", raw[fed:]))
+    last = len(timeline["ends"]) - 1
+    place = "the end of the text" if step == last else f"chunk {step + 1:,} of {last:,}"
+    return {
+        "last": last,
+        "step": step,
+        "said": f"{place}, {fed:,} characters, {max(fed - settled, 0):,} held back",
+        "pieces": drawn,
+        "events": [
+            (EVENT_WORDS.get(k, k), f"“{shorten(raw[s:e], 60)}” {said}" if e > s else said)
+            for k, s, e, said in timeline["events"][step]
+        ],
+    }
+
+
+_LOOKS = {"ReasoningDelta": "k-reasoning", "Markup": "k-opener", "CallStart": "k-name",
+          "CallDelta": "k-argument", "CallEnd": "k-value", "Recovered": "k-recovered"}  # fmt: skip

@@ -10,25 +10,36 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ....core.errors import BadOptions, UnknownName, near
+from ....core.errors import BadOptions, NoSuchItem, UnknownName, near
+from ....core.rules import CODES
 from ....core.types import ParseResult, Span
 from ....views.marks import member_marks
+from ....views.rows import Fault, doubled_keys, sentence_of
 from ....views.show import visible
+from ....views.words import Group, cause_words, groups_of, word_of
 from ...frames.causes import causes
 from ...frames.parsing import try_read_row
+from ...scoring.exports import faults_of
 from . import stats
 from .cells import check_by, check_trials, executable_of, groups, judged_of, read_under
 
 CAUSE = "cause"
 """The column that says in a word why a row failed, see `outcomes.cause_of`."""
+_NOTES = frozenset({"call.in-content", "call.recovered", "call.missing-closer", "call.repeated"})
+GROUP = "group"
+"""The column that says in a word for people what an answer is: the word of its cause, else how it
+was read, or that it is right."""
+_RIGHT = "right"
+_FILLS = {"after repair": "f-rep", "after lossy repair": "f-rep", "no call": "f-no"}
 FACETS = (
-    "verdict", CAUSE, "model", "arm", "prompt_protocol", "category", "outcome", "sub_code",
+    GROUP, "verdict", CAUSE, "model", "arm", "prompt_protocol", "category", "outcome", "sub_code",
 )  # fmt: skip
 """Columns that are chosen by their values, as far as a frame has them."""
 COUNTED = {"code": "codes_json", "rule": "rules_json", "tool": "called_json"}
@@ -41,6 +52,7 @@ PAGE = 50
 _MOST_VALUES = 200  # values of a facet that are offered
 _PARSED = 50_000  # characters of an answer that is parsed for its line
 _BEFORE, _MARKED, _AFTER = 32, 80, 240  # characters of an excerpt
+_TAIL = 60  # characters before the place where an answer was cut off
 _QUESTION, _CALL, _CALLS = 300, 300, 4  # characters of a question and of a call; calls of a line
 Numbers = npt.NDArray[np.intp]
 
@@ -69,6 +81,8 @@ class TrialRows:
         self.frame = (headline if len(headline) else frame).reset_index(drop=True)
         self.frame[CAUSE] = causes(self.frame)
         self.failed = np.array(self.frame[CAUSE] != "", dtype=bool)
+        self.failing = 0  # of the groups, how many are of failures
+        self.frame[GROUP], self.groups = self._grouped()
         if calls is not None:
             self.frame[COUNTED["tool"]] = self._called(calls)
         self.has_targets = bool(self.frame["score_success"].notna().any())
@@ -77,6 +91,29 @@ class TrialRows:
         self.set_axes(rows or "prompt_protocol", columns or "model")
         self._places: dict[str, int] | None = None
         self._masks: dict[str, npt.NDArray[np.bool_]] = {}
+
+    def _grouped(self) -> tuple[list[str], list[Group]]:
+        # The word of each row; the groups of failures, then those of the others, the rarest first.
+        causes = self.frame[CAUSE].tolist()
+        verdicts = self.frame["verdict"] if "verdict" in self.frame else self.frame[CAUSE]
+        targets = self.frame["target"].notna() if "target" in self.frame else verdicts == "?"
+        told: dict[tuple[str, str, bool], str] = {}
+        words = []
+        texts = verdicts.astype("string").fillna("").tolist()
+        for key in zip(causes, texts, targets.tolist(), strict=True):
+            if key not in told:
+                cause, verdict, graded = key
+                fine = _RIGHT if graded else word_of(verdict or "none")
+                told[key] = cause_words(cause).word if cause else fine
+            words.append(told[key])
+        good: dict[str, int] = {}
+        for word, cause in zip(words, causes, strict=True):
+            if not cause:
+                good[word] = good.get(word, 0) + 1
+        bad = groups_of(causes)
+        self.failing = len(bad)
+        fine_groups = [Group(w, "", _FILLS.get(w, "f-ok"), {w: n}) for w, n in good.items()]
+        return words, [*bad, *sorted(fine_groups, key=lambda group: group.n)]
 
     def set_axes(self, rows: str, columns: str) -> None:
         """Set the two columns of the heatmap. Raises BadOptions."""
@@ -249,25 +286,138 @@ class TrialRows:
             flipped[np.flatnonzero(both)] = index.isin(rates.index[differ])
         return flipped
 
+    def members(self, query: Mapping[str, Any]) -> dict[str, Numbers]:
+        """Return the numbers of the rows that a query admits, by group in the order of `groups`."""
+        admitted = np.flatnonzero(self._mask(query))
+        words = self.frame[GROUP].to_numpy()[admitted]
+        # A failure and an answer that is none may share a word.
+        failed = self.failed[admitted]
+        found = {}
+        for i, group in enumerate(self.groups):
+            fails = i < self.failing
+            numbers = admitted[(words == group.word) & (failed == fails)]
+            if len(numbers):
+                found[f"{i}"] = numbers
+        return found
+
+    def counts(self, members: Mapping[str, Numbers], column: str) -> dict[str, dict[str, int]]:
+        """Return for each group of `members` how many have each value of a column."""
+        texts = self.frame[column].astype("string").fillna("").to_numpy()
+        return {
+            key: {
+                str(k): int(n)
+                for k, n in zip(
+                    *np.unique(texts[rows].astype(str), return_counts=True), strict=True
+                )
+            }
+            for key, rows in members.items()
+        }
+
+    def sizes(self, column: str) -> dict[str, int]:
+        """Return how many rows have each value of a column."""
+        return {
+            str(k): int(n)
+            for k, n in self.frame[column].astype("string").fillna("").value_counts().items()
+        }
+
+    def same_case(self, number: int) -> list[int]:
+        """Return the numbers of the other rows with the case of a row."""
+        same = np.asarray(self.frame["case_id"] == self.frame["case_id"].iloc[number], dtype=bool)
+        return [int(other) for other in np.flatnonzero(same) if other != number]
+
+    def notes(self) -> list[tuple[str, str]]:
+        """Return (how many answers, words) of the notes and repairs of all rows, the most frequent
+        first.
+        """
+        found: dict[str, int] = {}
+        for column in ("codes_json", "rules_json"):
+            if column in self.frame:
+                for text, n in self.frame[column].dropna().astype(str).value_counts().items():
+                    for code in json.loads(str(text) or "{}"):
+                        if code not in CODES or code in _NOTES:
+                            found[code] = found.get(code, 0) + int(n)
+        words = sorted(found.items(), key=lambda pair: -pair[1])[:8]
+        return [(f"{n:,}", visible(sentence_of(code) or code)) for code, n in words]
+
     def lines(self, numbers: Numbers) -> list[dict[str, Any]]:
         """Return one line for each row number, its texts visible: ids, outcome, cause, detail, the
-        question, the calls in words, and the excerpt [before, marked, after] of the answer.
+        question, the calls in words, and the excerpt [before, marked, after] of the answer, with
+        what was expected there.
         """
         names = ("trial_id", "case_id", *FACETS, "detail", "missing_reason", "note", "override")
         lines: list[dict[str, Any]] = []
         for number in map(int, numbers):
             row = self.frame.iloc[number]
             raw = row.get("raw")
-            is_long = isinstance(raw, str) and len(raw) > _PARSED
-            result = None if is_long else try_read_row(row)
+            result, faults = self.read(number)
             lines.append({name: text_of_cell(row.get(name)) for name in names})
             lines[-1] |= {
                 "failed": bool(self.failed[number]),
                 "question": question_of(text_of_cell(row.get("input"))),
                 "calls": [] if result is None else _calls_in_words(result),
-                "excerpt": _excerpt(raw, result),
+                "excerpt": _excerpt(raw, result, faults),
+                "expected": _expected(result, faults),
+                "ends": _end_of(result) is not None,
             }
         return lines
+
+    def read(self, number: int) -> tuple[ParseResult | None, list[Fault]]:
+        """Return the parse of a row, None for a long or unreadable text, and where it is not what
+        was expected.
+        """
+        row = self.frame.iloc[number]
+        raw = row.get("raw")
+        is_long = isinstance(raw, str) and len(raw) > _PARSED
+        result = None if is_long else try_read_row(row)
+        target = row.get("target")
+        if result is None or not isinstance(target, str) or not self.failed[number]:
+            return result, []
+        try:
+            return result, faults_of(result, json.loads(target), result.tools)
+        except (ValueError, KeyError, TypeError):  # a target that is none, from a frame of others
+            return result, []
+
+    def exact(self, group: Group, most: int = 100) -> str:
+        """Return what exactly is wrong in the answers of a group, as far as the first ones say."""
+        numbers = np.flatnonzero((self.frame[GROUP] == group.word).to_numpy() & self.failed)
+        if group.fill == "f-1" and "sub_code" in self.frame:
+            codes = self.frame["sub_code"].astype("string").fillna("").iloc[numbers]
+            known = [cause_words(code).detail for code in codes]
+            said = list(known)
+        else:
+            said = []
+            for number in map(int, numbers[:most]):
+                said += [words for words in [exactly(*self.read(number))] if words]
+        counts = pd.Series([text for text in said if text], dtype="object").value_counts()
+        if not len(counts):
+            return ""
+        if len(counts) == 1 and len(said) == len(numbers):
+            return f"all: {counts.index[0]}"
+        told = ", ".join(f"{n} {text}" for text, n in counts.head(3).items())
+        more = f", and {len(counts) - 3:,} more" if len(counts) > 3 else ""
+        first = f"of the first {most}: " if len(numbers) > most and group.fill != "f-1" else ""
+        return f"{first}{told}{more}"
+
+
+def exactly(result: ParseResult | None, faults: Sequence[Fault]) -> str:
+    """Return in a few words what is wrong: the value, the key, or the tool."""
+    made = [fault for fault in faults if fault.call is not None]
+    if made:
+        fault = made[0]
+        return visible(fault.path.removeprefix("/") or fault.found)[:60]
+    for call in result.calls if result else ():
+        for problem in call.problems:
+            if problem.severity != "error":
+                continue
+            if problem.code == "call.unknown-tool":
+                return visible(call.name)[:60]
+            name = problem.path.removeprefix("/")
+            if name and problem.span is not None and result is not None:
+                text = problem.span.of(result.raw)
+                return visible(f"{name} is {json.dumps(text, ensure_ascii=False)}")[:60]
+            key = next(iter(doubled_keys(call)), "")
+            return visible(key or problem.message.removeprefix("missing: "))[:60]
+    return ""
 
 
 def question_of(asked: str) -> str:
@@ -307,7 +457,7 @@ def _calls_in_words(result: ParseResult) -> list[str]:
     return [visible(text[:_CALL]).replace("\n", "⏎") for text in words[:_CALLS]]
 
 
-def _excerpt(raw: Any, result: ParseResult | None) -> list[str]:
+def _excerpt(raw: Any, result: ParseResult | None, faults: Sequence[Fault]) -> list[str]:
     """Return [before, marked, after] of an answer around its first problem, else its first change,
     else its first call. The marked part is '' if there is none of them.
     """
@@ -315,22 +465,53 @@ def _excerpt(raw: Any, result: ParseResult | None) -> list[str]:
         return ["", "", ""]
     span = None
     if result is not None:
-        raw, span = result.raw, place_of(result)
+        raw, span = result.raw, place_of(result, faults)
     start, end = (span.start, span.end) if span else (0, 0)
+    if (cut := _end_of(result)) is not None:
+        return ["…" + _line(raw[cut - _TAIL : cut]) if cut > _TAIL else _line(raw[:cut]), "", ""]
     first = max(0, start - _BEFORE)
     parts = raw[first:start], raw[start : min(end, start + _MARKED)], raw[end : end + _AFTER]
-    before, marked, after = (visible(part).replace("\n", "⏎").replace("\t", " ") for part in parts)
+    before, marked, after = map(_line, parts)
     return [f"…{before}" if first else before, marked, after]
 
 
-def place_of(result: ParseResult) -> Span | None:
+def _line(text: str) -> str:
+    return visible(text).replace("\n", "⏎").replace("\t", " ")
+
+
+def _expected(result: ParseResult | None, faults: Sequence[Fault]) -> str:
+    # Beside what was found; of an answer with no call, the call.
+    if result is None or not faults or (faults[0].call is None and result.calls):
+        return ""
+    return visible(faults[0].expected or "none")
+
+
+def _end_of(result: ParseResult | None) -> int | None:
+    # Where an answer was cut off, None for one that was not.
+    for call in result.calls if result else ():
+        for problem in call.problems:
+            if problem.code == "call.truncated" and problem.span is not None:
+                return problem.span.end
+    return None
+
+
+def place_of(result: ParseResult, faults: Sequence[Fault] = ()) -> Span | None:
     """Return the span of a parse that a reader should see first, None if there is none."""
+    for fault in faults:
+        if fault.call is not None and fault.call < len(result.calls):
+            call = result.calls[fault.call]
+            with suppress(NoSuchItem):
+                span = call.origin(fault.path).span if fault.path else call.name_span
+                if span is not None:
+                    return span
     problems = sorted(result.all_problems(), key=lambda problem: problem.severity != "error")
     spans = [problem.span for problem in problems if problem.span]
     spans += [edit.span for call in result.calls for edit in call.edits if edit.span]
     spans += [call.segment.span for call in result.calls]
     if not spans:
         return None
-    # Of a key with two values the member that is complained of, and not one character of it.
-    members = (mark.span for call in result.calls for mark in member_marks(call, result.raw))
-    return next((span for span in members if span.covers(spans[0])), spans[0])
+    # Of a key with two values both members, and not one character of one.
+    members = [mark.span for call in result.calls for mark in member_marks(call, result.raw)]
+    if any(span.covers(spans[0]) for span in members):
+        return Span(min(span.start for span in members), max(span.end for span in members))
+    return spans[0]

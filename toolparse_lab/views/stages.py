@@ -1,48 +1,54 @@
-"""The data that the front end gets for one ParseResult: text, integer spans and plain strings,
-JSON-ready.
+"""A ParseResult as the parse view shows it: its text at each stage with marks, the tree of calls
+and arguments, and everything that was changed, is wrong, or is not what was expected.
 
 How it works. Nodes are the calls and their arguments, numbered in document order. Changes are the
-repairs, steps and problems, numbered after them. Each of the four stages is a text with marks on
-it, and a mark names the numbers of its source, so that hovering over either lights up the other.
-`_Draft` puts a text together and remembers where each mark is in it. `_stage` cuts it into runs
-and turns their places into UTF-16.
-
-Spans of text are UTF-16 offsets into the *shown* text of their stage, made here once from code
-points. `start` and `end` of a node or change stay code points of `raw`: they are the words of the
-view, not where it draws.
+repairs, steps, problems and faults, numbered after them. Each stage is a text with marks on it, and
+a mark names the numbers of its source, so that hovering over either lights up the other. `_Draft`
+puts a text together and remembers where each mark is in it; `_stage` cuts it into runs.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any, TypeAlias
 
+from ..core.errors import NoSuchItem
 from ..core.types import Edit, ParseResult, Problem, Span, ToolCall
-from ..views.marks import LAYERS, Run, marks_of, runs_of, without_middle
-from ..views.rows import (
+from .cells import text_html
+from .marks import LAYERS, Run, marks_of, runs_of, without_middle
+from .rows import (
     Change,
+    Fault,
     changes_of,
     children,
     json_of,
-    kind_of,
     problems_of,
-    protocol_words,
     read_value,
     rows_of,
     sentence_of,
 )
-from ..views.show import Shown, shorten, visible
+from .show import shorten, visible
 
-# What the front end draws without making a reader wait.
+# What a browser draws without making a reader wait.
 MAX_TEXT = 256 * 1024  # characters of a stage
 MAX_SPANS = 1_200  # nodes, changes, and marks of a stage
+_LEAST_SPANS, _CHARACTERS_A_SPAN = 150, 54
 MAX_VALUE = 1_000  # characters of a value
-KINDS = (*LAYERS, "coerced", "dropped", "added", "value")
+_MOST_TITLES = 4  # marks around one place that its tooltip names
+KINDS = (*LAYERS, "coerced", "dropped", "added", "value", "wrong")
 _KIND = {kind: i for i, kind in enumerate(KINDS)}
+STAGES = {
+    "raw": "Raw",
+    "repaired": "Repaired",
+    "decoded": "Read",
+    "coerced": "Coerced",
+    "checked": "Checked",
+    "expected": "Expected",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,56 +87,119 @@ class _Draft:
         return "".join(self.parts)
 
 
-def payload_of(result: ParseResult) -> dict[str, Any]:
-    """Return the JSON-ready payload of the parse view.
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The text at one stage: HTML with its marks, and how many things went wrong there."""
 
-    `nodes` are the calls and their arguments in document order, `changes` the repairs, steps and
-    problems. The ids of changes follow those of nodes. A stage's `runs` are flat integers `start,
-    end, n, mark * n`, its `marks` are `[kind, title, id...]`, the ids of nodes and changes.
+    id: str
+    html: str
+    kinds: frozenset[str]
+    faults: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the parse view shows. The ids of changes follow those of nodes."""
+
+    stages: list[Stage]
+    nodes: list[dict[str, Any]]
+    changes: list[dict[str, Any]]
+    notes: list[str]
+    marks: list[tuple[str, int, int]]  # of the raw text: kind, start and end in UTF-16
+
+
+def parts_of(result: ParseResult, faults: Sequence[Fault] = ()) -> Parts:
+    """Return the stages, nodes and changes of a result. faults: where it is not what was expected.
+
+    Without changes, a stage that would be the same as the one before it is left out.
     """
     notes: list[str] = []
     # Of a text with thousands of calls the first are shown, and no others need to be looked at.
-    part = result
-    if len(result.calls) > MAX_SPANS // 2:
-        part = replace(result, calls=result.calls[: MAX_SPANS // 2])
-    nodes, ids = _nodes(part, notes)
-    changes, edit_ids, problem_ids = _changes(part, ids, len(nodes), notes)
-    raw_marks = _raw_marks(part, ids, edit_ids, problem_ids)
-    repaired = _repaired(part, raw_marks, edit_ids)
-    decoded = _json_stage(part, ids, "source_json")
-    coerced = _json_stage(part, ids, "arguments_json")
-    drafts = {"repaired": repaired, "decoded": decoded, "coerced": coerced}
-    stages = [
-        _stage("raw", result.raw, raw_marks, notes),
-        *(_stage(name, draft.text, draft.marks, notes) for name, draft in drafts.items()),
-    ]
-    return {
-        "version": 1,
-        "protocol": _text(protocol_words(result), 80),
-        "policy": result.options.coerce,
-        "ok": result.ok,
-        "verdict": result.verdict,
-        "characters": len(result.raw),
-        "calls": len(result.calls),
-        "executable": sum(c.valid for c in result.calls),
-        "why": visible(shorten(part.why(), 2_000)),
-        "blame": visible(shorten(result.blame, 1_000)),
-        # Several stages may leave out the same.
-        "notes": list(dict.fromkeys(notes)),
-        "kinds": list(KINDS),
-        "nodes": nodes,
-        "changes": changes,
-        "stages": stages,
-    }
+    part, most = result, most_spans(result.raw)
+    if len(result.calls) > most // 2:
+        notes.append(f"{len(result.calls) - most // 2:,} more calls are not shown.")
+        part = replace(result, calls=result.calls[: most // 2])
+    nodes, ids = _nodes(part, notes, most)
+    _add_faults(nodes, ids, faults)
+    changes, edit_ids, problem_ids = _changes(part, ids, len(nodes), notes, most)
+    marks = _raw_marks(part, ids, edit_ids, problem_ids)
+    marks += _fault_marks(part, ids, faults)
+    drafts = {}
+    if any(call.edits for call in part.calls):
+        drafts["repaired"] = _repaired(part, marks, edit_ids)
+    if part.calls:
+        drafts["decoded"] = _json_stage(part, ids, "source_json")
+        if any(step.stage == "coerce" for call in part.calls for step in call.steps):
+            drafts["coerced"] = _json_stage(part, ids, "arguments_json")
+        wrong: _Wrong = {
+            (call.index, problem.path): problem.message
+            for call in part.calls
+            for problem in call.problems
+            if problem.severity == "error"
+        }
+        drafts["checked"] = _json_stage(part, ids, "arguments_json", wrong)
+    if faults:
+        wanted = {(f.call, f.path): f"{_EXPECTED}{f.expected or 'none'}" for f in faults}
+        drafts["expected"] = _json_stage(part, ids, "arguments_json", wanted)
+    errors = sum(p.severity == "error" for _, p in problems_of(part))
+    counts = {"checked": errors, "expected": len(faults)}
+    stages = [_stage("raw", result.raw, marks, notes, most)]
+    for name, draft in drafts.items():
+        stages.append(_stage(name, draft.text, draft.marks, notes, most, counts.get(name, 0)))
+    # Several stages may leave out the same.
+    notes = list(dict.fromkeys(notes))
+    return Parts(stages, nodes, changes, notes, _in_utf16(result.raw, marks))
 
 
-def payload_json(payload: dict[str, Any]) -> str:
-    """Return the payload as JSON for a script element: no '<' can end it, no line separator break
-    it.
+def _in_utf16(raw: str, marks: list[_Placed]) -> list[tuple[str, int, int]]:
+    # A browser counts in UTF-16. A piece of text has the look of its innermost mark alone.
+    marks = [mark for mark in marks if mark.kind != "call" and len(mark.span)][:MAX_SPANS]
+    marks.sort(key=lambda m: (m.span.start, -m.span.end, _KIND[m.kind]))
+    wide = [] if raw.isascii() else [i for i, char in enumerate(raw) if char > "\uffff"]
+    found: list[tuple[str, int, int]] = []
+    for run in runs_of([mark.span for mark in marks], len(raw)):
+        if run.marks and run.end > run.start:
+            start, end = (at + bisect_left(wide, at) for at in (run.start, run.end))
+            found.append((marks[run.marks[-1]].kind, start, end))
+    return found
+
+
+def most_spans(raw: str) -> int:
+    """Return how many nodes, changes, and marks of a stage a text may have: a page is at most about
+    twenty times as long as its text, or as a short one.
     """
-    # `ensure_ascii` writes lone surrogates and line separators as escapes.
-    text = json.dumps(payload, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return min(max(_LEAST_SPANS, len(raw) // _CHARACTERS_A_SPAN), MAX_SPANS)
+
+
+def _add_faults(nodes: list[dict[str, Any]], ids: _Ids, faults: Sequence[Fault]) -> None:
+    # What was expected stands beside what was found, or in a row of its own.
+    for fault in faults:
+        number = ids.get((fault.call, fault.path or None)) if fault.call is not None else None
+        words = _text(fault.expected, 300) or "none"
+        if number is not None and fault.code != "missing_argument":
+            nodes[number]["expected"] = words
+            continue
+        # One that is missing comes last among those of its call.
+        call = len(nodes) if fault.call is None else fault.call
+        key = fault.path.removeprefix("/") or "no call"
+        row = _node(call, 1 if fault.path else 0, key, "", "missing", "", None)
+        nodes.append(row | {"expected": words, "leaf": True})
+
+
+def _fault_marks(result: ParseResult, ids: _Ids, faults: Sequence[Fault]) -> list[_Placed]:
+    marks = []
+    for fault in faults:
+        if fault.call is None or fault.call >= len(result.calls):
+            continue
+        call = result.calls[fault.call]
+        try:
+            span = call.origin(fault.path).span if fault.path else call.name_span
+        except NoSuchItem:
+            continue
+        if span is not None:
+            title = f"not what was expected: {_text(fault.expected or 'none', 200)}"
+            marks.append(_Placed(span, "wrong", title, _nearest(ids, fault.call, fault.path)))
+    return marks
 
 
 def _text(value: str, limit: int = MAX_VALUE) -> str:
@@ -140,14 +209,14 @@ def _text(value: str, limit: int = MAX_VALUE) -> str:
 _Ids = dict[tuple[int, str | None], int]
 
 
-def _nodes(result: ParseResult, notes: list[str]) -> tuple[list[dict[str, Any]], _Ids]:
+def _nodes(result: ParseResult, notes: list[str], most: int) -> tuple[list[dict[str, Any]], _Ids]:
     # The nodes of the tree, and the number of each by call and path, which is None for the call.
     nodes: list[dict[str, Any]] = []
     ids: _Ids = {}
     for call in result.calls:
         for path, node in _nodes_of(call):
-            if len(nodes) >= MAX_SPANS:
-                notes.append(f"The tree shows the first {MAX_SPANS:,} calls and arguments.")
+            if len(nodes) >= most:
+                notes.append(f"The tree shows the first {most:,} calls and arguments.")
                 return nodes, ids
             ids[call.index, path] = len(nodes)
             nodes.append(node)
@@ -167,14 +236,14 @@ def _nodes_of(call: ToolCall) -> Iterator[tuple[str | None, dict[str, Any]]]:
         node["exact"] = row.origin is None or row.origin.exact
         node["changed"] = any(rule.startswith("coerce.") for rule in row.rules)
         yield row.path, node
-    for i, reading in enumerate(call.readings):
-        # What a refused call may mean: no path of its arguments, and nowhere in the text.
-        place, grey = f"\0{i}", {"grey": True}
-        text = reading.why if reading.name == call.name else f"{reading.name}, {reading.why}"
-        yield place, _node(call.index, 1, "it may be", "", "reading", text, None) | grey
-        for key, value in reading.arguments.items():
-            node = _node(call.index, 2, key, "", kind_of(value), json_of(value), None)
-            yield f"{place}/{key}", node | grey | {"leaf": True}
+    # What a refused call may mean: what all its readings agree on, and what they do not.
+    readings = [reading for reading in call.readings if reading.name == call.name]
+    for key in dict.fromkeys(key for reading in readings for key in reading.arguments):
+        texts = dict.fromkeys(
+            json_of(reading.arguments[key]) for reading in readings if key in reading.arguments
+        )
+        node = _node(call.index, 1, key, "", "reading", " or ".join(texts), None)
+        yield f"\0{key}", node | {"leaf": True, "doubt": len(texts) > 1}
 
 
 def _node(
@@ -216,7 +285,7 @@ _ProblemIds = dict[tuple[int | None, Span], list[int]]
 
 
 def _changes(
-    result: ParseResult, ids: _Ids, first_id: int, notes: list[str]
+    result: ParseResult, ids: _Ids, first_id: int, notes: list[str], most: int
 ) -> tuple[list[dict[str, Any]], _EditIds, _ProblemIds]:
     # The changes and problems, and the numbers of edits and of problems that have a place.
     out: list[dict[str, Any]] = []
@@ -238,8 +307,8 @@ def _changes(
                 problem_ids.setdefault((entry["call"], source.span), []).append(number)
         elif source.kind == "repair" and source.span is not None:
             edit_ids[source.call, source.span, source.rule] = (number,)
-        if len(out) >= MAX_SPANS:
-            notes.append(f"The list shows the first {MAX_SPANS:,} changes and problems.")
+        if len(out) >= most:
+            notes.append(f"The list shows the first {most:,} changes and problems.")
             break
     return out, edit_ids, problem_ids
 
@@ -356,9 +425,21 @@ def _distinct_edits(result: ParseResult) -> Iterator[tuple[Edit, int]]:
             yield edit, call
 
 
-def _json_stage(result: ParseResult, ids: _Ids, attribute: str) -> _Draft:
-    """Return the calls as indented JSON: their `source_json` or their `arguments_json`."""
+_EXPECTED = "expected "
+_Wrong: TypeAlias = dict[tuple[int | None, str], str]
+"""Call and path -> what is wrong there."""
+
+
+def _json_stage(
+    result: ParseResult, ids: _Ids, attribute: str, wrong: _Wrong | None = None
+) -> _Draft:
+    """Return the calls as indented JSON: their `source_json` or their `arguments_json`.
+
+    wrong: what is said behind a value.
+    """
     verb = "is" if attribute == "arguments_json" else "was found as"
+    wrong = wrong or {}
+    look = "wrong" if any(said.startswith(_EXPECTED) for said in wrong.values()) else "problem"
     draft = _Draft()
     for call in result.calls:
         if draft.length > MAX_TEXT:
@@ -367,9 +448,12 @@ def _json_stage(result: ParseResult, ids: _Ids, attribute: str) -> _Draft:
             draft.add("\n\n")
         name = f"tool name {_text(call.name, 60)}"
         draft.mark(draft.add(call.name or "no name"), "name", name, _nearest(ids, call.index, ""))
+        if (call.index, "") in wrong:
+            draft.add(" ")
+            draft.mark(draft.add(_text(wrong[call.index, ""], 200)), look, "", ())
         draft.add(" ")
         if text := getattr(call, attribute):
-            _Pretty(draft, call, ids, verb).write(read_value(text))
+            _Pretty(draft, call, ids, verb, wrong, look).write(read_value(text))
         else:
             draft.add(f"the body could not be read: {call.status.replace('_', ' ')}")
     return draft
@@ -382,7 +466,10 @@ _Node: TypeAlias = tuple[str, int, bool, Any]
 class _Pretty:
     """Writes arguments as indented JSON into a draft, every leaf marked with its node."""
 
-    def __init__(self, draft: _Draft, call: ToolCall, ids: _Ids, verb: str) -> None:
+    def __init__(
+        self, draft: _Draft, call: ToolCall, ids: _Ids, verb: str, wrong: _Wrong, look: str
+    ) -> None:
+        self._wrong, self._look = wrong, look
         self._draft = draft
         self._call = call
         self._ids = ids
@@ -422,38 +509,46 @@ class _Pretty:
         # A call without arguments has nothing to point at.
         if path or value != {}:
             title = f"argument {_text(path, 60)} {self._verb} {_text(text, 60)}"
-            kind = "coerced" if coerced else "value"
+            said = self._wrong.get((self._call.index, path))
+            kind = self._look if said else "coerced" if coerced else "value"
             self._draft.mark(span, kind, title, _nearest(self._ids, self._call.index, path))
+            if said:
+                self._draft.add("  ")
+                self._draft.mark(self._draft.add(_text(said, 200)), "added", "", ())
 
 
-def _stage(name: str, text: str, placed: list[_Placed], notes: list[str]) -> dict[str, Any]:
-    # A text with its marks as the front end takes it; a note says the parts left out.
-    placed = sorted(placed, key=lambda m: (m.span.start, -m.span.end, _KIND[m.kind]))
-    if len(placed) > MAX_SPANS:
-        notes.append(f"The {name} text is highlighted up to its first {MAX_SPANS:,} marks.")
-        placed = placed[:MAX_SPANS]
+def _stage(
+    name: str, text: str, placed: list[_Placed], notes: list[str], most: int, faults: int = 0
+) -> Stage:
+    # A text with its marks as HTML; a note says the parts left out. A call as a whole has no look.
+    placed = [mark for mark in placed if mark.kind != "call"]
+    placed.sort(key=lambda m: (m.span.start, -m.span.end, _KIND[m.kind]))
+    if len(placed) > most:
+        notes.append(f"The {name} text is highlighted up to its first {most:,} marks.")
+        placed = placed[:most]
     runs = runs_of([m.span for m in placed], len(text))
-    if len(text) > MAX_TEXT:
+    if len(text) <= MAX_TEXT:
+        html = "".join(_run_html(text, run, placed) for run in runs)
+    else:
         first, head, tail, last = without_middle(runs, len(text), MAX_TEXT)
         notes.append(
             f"The {name} text shows {MAX_TEXT:,} of {len(text):,} characters: its head and its "
             "tail."
         )
-        gap = f"\n… {tail - head:,} characters not shown …\n"
-        # The tail moves by what was taken out of the middle, so that offsets fit the text that is
-        # sent.
-        by = head + len(gap) - tail
-        moved = [Run(r.start + by, r.end + by, r.marks) for r in last]
-        runs = [*first, Run(head, head + len(gap), ()), *moved]
-        text = text[:head] + gap + text[tail:]
-    display = Shown.of(text)
-    flat: list[int] = []
-    for run in runs:
-        flat += (display.at(run.start), display.at(run.end), len(run.marks), *run.marks)
-    return {
-        "id": name,
-        "text": display.text,
-        "hidden": list(display.hidden),
-        "runs": flat,
-        "marks": [[_KIND[m.kind], m.title, *m.targets] for m in placed],
-    }
+        parts = ["".join(_run_html(text, run, placed) for run in some) for some in (first, last)]
+        gap = f'\n<span class="badge flat">… {tail - head:,} characters not shown …</span>\n'
+        html = gap.join(parts)
+    return Stage(name, html, frozenset(mark.kind for mark in placed), faults)
+
+
+def _run_html(text: str, run: Run, placed: Sequence[_Placed]) -> str:
+    # The look of the innermost mark, the sources of all of them.
+    shown = text_html(text[run.start : run.end])
+    if not run.marks:
+        return shown
+    marks = [placed[i] for i in reversed(run.marks)]
+    numbers = dict.fromkeys(itertools.chain.from_iterable(mark.targets for mark in marks))
+    titles = "\n".join(filter(None, (mark.title for mark in marks[:_MOST_TITLES])))
+    of = f' data-n="{" ".join(map(str, numbers))}"' if numbers else ""
+    point = " k-point" if run.start == run.end else ""
+    return f'<span class="k-{marks[0].kind}{point}"{of} title="{escape(titles)}">{shown}</span>'
