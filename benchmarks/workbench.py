@@ -3,8 +3,9 @@
     python benchmarks/workbench.py [154 10000 …] [--inspect PYTHON] [--promptfoo COMMAND]
 
 For each number of answers a log is ingested, and `toolparse open` is started on it. Printed are
-seconds from the command to the first trial on the screen, of a reload, of a filter, of opening a
-trial; and from a key to the new parse of a text of one megabyte. Each is the median of three.
+seconds from the command to the first answer on the screen, of a reload, of a filter, of opening an
+answer, of the next failure; and from a key to the new parse of a text of one megabyte. Each is the
+median of three.
 
 `--inspect` names a Python that has inspect-ai, `--promptfoo` the command of promptfoo: the same
 answers are then opened by `inspect view` and `promptfoo view`, up to their first question.
@@ -48,7 +49,8 @@ UNTIL_PAINTED = """() => {
   addEventListener("keydown", () => (window.pressed = performance.now()), { capture: true });
   const paint = () => (window.painted = performance.now());
   const seen = () => requestAnimationFrame(() => setTimeout(paint));
-  new MutationObserver(seen).observe(document.querySelector(".tb-view"), { childList: true });
+  const bench = document.querySelector("[data-bench]");
+  new MutationObserver(seen).observe(bench, { childList: true, subtree: true });
 }"""
 # Writes the log of inspect-ai for the same answers; run by a Python that has it.
 INSPECT_LOG = """
@@ -117,18 +119,23 @@ def own_times(page: Page, store: Path) -> dict[str, float]:
 
     with opened([str(store)], store.parent) as address:
         page.goto(address)
-        page.wait_for_selector(".tpb-row", timeout=PATIENCE)
-        lap("first trial")
+        page.wait_for_selector(".item", timeout=PATIENCE)
+        lap("first answer")
         page.reload()
-        page.wait_for_selector(".tpb-row", timeout=PATIENCE)
+        page.wait_for_selector(".item", timeout=PATIENCE)
         lap("reload")
-        page.get_by_label("verdict", exact=True).select_option("truncated")
-        page.get_by_role("button", name="take away verdict").wait_for()
-        page.wait_for_selector('.tpb-badge:text("open_call")', timeout=PATIENCE)
+        page.locator(".chips .chip").first.click()
+        page.wait_for_selector('.chip[aria-pressed="true"]', timeout=PATIENCE)
         lap("filter")
-        page.locator(".tpb-row").first.click()
-        page.wait_for_selector(".tpb-detail .tp-text", timeout=PATIENCE)
-        lap("open a trial")
+        page.locator(".item").first.click()
+        page.wait_for_selector(".detail .pv.live", timeout=PATIENCE)
+        lap("open an answer")
+        for name in ("next failure, first", "next failure, later"):
+            place = page.url
+            page.keyboard.press("n")
+            while page.url == place:
+                page.wait_for_timeout(1)
+            lap(name)
     return times
 
 

@@ -105,9 +105,9 @@ def shown_frame(run: Any) -> str:
 
 
 SAID = {
-    "parse": ["f ✓ repaired (lossless)", "coerce.integer-from-string lossless", "1 executable"],
+    "parse": ["f ✓ after repair", "coerce.integer-from-string · lossless"],
     "report": ["50 % success under safe", "Success", "What went wrong"],
-    "trials": ["2 trials, 1 failure", "wrong_call"],
+    "trials": ["1 of 2 answers are wrong", "Wrong"],
     "frame": ["hermes", "not shown, since no row has a value"],
 }
 
@@ -143,7 +143,7 @@ def test_nbconvert_needs_no_script(
     page = context.new_page()
     page.goto(file.as_uri(), wait_until="domcontentloaded")
     text = words_of(page.inner_text("body"))
-    for said in ("1 executable", "50 %", "2 trials, 1 failure", "What went wrong"):
+    for said in ("after repair", "50 %", "1 of 2 answers are wrong", "What went wrong"):
         assert said in text
     assert page.locator(".chart svg").count() >= 2
     context.close()
@@ -181,13 +181,13 @@ def marimo(chromium: Chromium, store: Path, tmp_path: Path) -> Iterator[Page]:
 
 
 def test_marimo_shows_every_view_and_answers(marimo: Page) -> None:
-    marimo.locator(".tpb-row").first.wait_for(timeout=90_000)
-    marimo.locator(".tpb-row").first.click()
-    marimo.locator(".tpb-detail .tp-text").wait_for(timeout=30_000)
-    assert "wrong call" in marimo.locator(".tpb-why").inner_text()
+    marimo.locator(".item").first.wait_for(timeout=90_000)
+    marimo.locator(".item").first.click()
+    marimo.locator(".detail .pv").wait_for(timeout=30_000)
+    assert "was expected" in marimo.locator(".why").inner_text()
     marimo.locator(".tpr h1").first.wait_for(timeout=60_000)
     marimo.locator(".vega-embed").first.wait_for(timeout=60_000)
-    text = marimo.locator(".tb textarea").first
+    text = marimo.locator("[data-bench] .editor").first
     text.wait_for(timeout=60_000)
     text.fill(TEXT.replace("1", "7"))
-    marimo.locator(".tb .tp-value", has_text="7").first.wait_for(timeout=30_000)
+    marimo.locator("[data-bench] .tree", has_text="7").first.wait_for(timeout=30_000)

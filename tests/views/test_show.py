@@ -1,36 +1,14 @@
-"""Visible text, and offsets from code points to UTF-16."""
+"""Visible text."""
 
 from __future__ import annotations
 
-import pytest
-
-from tests.render_samples import HOSTILE
 from tests.tables import each_case
-from toolparse_lab.views.show import HIDDEN, Shown, name_of, one_line, shorten, visible
+from toolparse_lab.views.show import HIDDEN, name_of, one_line, shorten, visible
 
 
 @each_case
 def test_visible(text: str, shown: str) -> None:
     assert visible(text) == shown
-
-
-def utf16(text: str) -> int:
-    return len(text.encode("utf-16-le")) // 2
-
-
-@pytest.mark.parametrize(
-    "text", ["", "a😀b", "😀😀\x1b\x1b😀", "a\ud83db\U000e0041c", *HOSTILE.values()]
-)
-def test_offsets_are_utf16_units_of_the_shown_text(text: str) -> None:
-    shown = Shown.of(text)
-    assert shown.text == visible(text)
-    assert [shown.at(i) for i in range(len(text) + 1)] == [
-        utf16(visible(text[:i])) for i in range(len(text) + 1)
-    ]
-    units = shown.text.encode("utf-16-le")
-    pairs = list(zip(shown.hidden[::2], shown.hidden[1::2], strict=True))
-    signs = "".join(units[2 * a : 2 * b].decode("utf-16-le") for a, b in pairs)
-    assert signs == "".join(visible(c) for c in text if HIDDEN.match(c))
 
 
 def test_names() -> None:

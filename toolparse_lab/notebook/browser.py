@@ -18,6 +18,7 @@ import traitlets
 from ..core.errors import BadOptions, ToolparseError
 from ..core.types import ParseResult
 from ..core.values.printable import counted
+from ..core.values.wording import share, span
 from ..evals.frames.parsing import read_row
 from ..evals.reports.figures.trial_rows import GROUP, TrialRows, text_of_cell
 from ..evals.scoring.exports import faults_of
@@ -28,7 +29,7 @@ from ..views.rows import Fault
 from ..views.sentences import sentence_of_answer
 from ..views.show import shorten, visible
 from ..views.templating import Markup, macro, style_sheet
-from ..views.words import Group, interval, of, percent, word_of
+from ..views.words import Group, word_of
 from .bench import Desk, cards_of, conversation_of, next_steps, setups_of
 from .messages import Answering, UnknownMessage, answered
 from .page import as_widget, front, show_html, static_id, write_view
@@ -285,7 +286,7 @@ class Browser(Answering, anywidget.AnyWidget):
 
     def _where(self, live: bool = True) -> Markup:
         rows = self._rows
-        figures = rows.cells(self._rows_query() | {"failures": False})
+        figures = rows.cells(self._rows_query())
         names, columns = figures["rows"][:_MOST_CELLS], figures["columns"][:_MOST_CELLS]
         by_names = {(cell[0], cell[1]): cell for cell in figures["cells"]}
         filtered = figures["measure"].startswith("answers that match")
@@ -348,12 +349,17 @@ class Browser(Answering, anywidget.AnyWidget):
         shown = {"rate": round(rate or 0, 3), "ask": ask, "chosen": chosen}
         if filtered:
             # A filter recomputes no rate.
-            words = f"of {judged:,} ({percent(n / judged if judged else None)})"
+            words = f"of {judged:,} ({share(n / judged if judged else None, judged)})"
             return {**shown, "share": f"{n:,}", "range": "", "of": words}
         if rate is None:
             return {**shown, "share": "–", "range": "", "of": f"none of {n:,} judged"}
         good = of(round(rate * judged), judged)
-        return {**shown, "share": percent(rate), "range": interval(low, high), "of": good}
+        return {
+            **shown,
+            "share": share(rate, judged),
+            "range": span(low, high, judged),
+            "of": good,
+        }
 
     # one answer
 
@@ -777,6 +783,11 @@ _ANSWERS: dict[str, Callable[[Browser, Mapping[str, Any]], dict[str, Any]]] = {
     "remark": Browser._answer_remark,
     "place": Browser._answer_place,
 }
+
+
+def of(part: int, whole: int) -> str:
+    """Return a count of a whole."""
+    return f"{part:,} of {whole:,}"
 
 
 def _ask(kind: str, **fields: Any) -> str:

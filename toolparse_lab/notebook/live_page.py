@@ -86,10 +86,10 @@ class OpenViews:
                 self._views.popitem(last=False)
         view = self._views[view_id]
         self._views.move_to_end(view_id)
+        title = "Workbench"
         if isinstance(view, Browser):
-            view.reply({"kind": "place", "place": dict(parse_qsl(place))})
-        html, title = view.page(), getattr(view, "title", "") or "Workbench"
-        return {"view": view_id, "html": html, "title": title}
+            title = view.reply({"kind": "place", "place": dict(parse_qsl(place))})["title"]
+        return {"view": view_id, "html": view.page(), "title": title}
 
     def answer(self, view_id: str, message: Any) -> Any:
         """Return the answer of a view to its front end. Raises ViewGone."""

@@ -394,7 +394,9 @@ class Screen {
       item?.click();
       return Boolean(item);
     }
-    const element = [...this.root.querySelectorAll(`[data-key~="${CSS.escape(key)}"]`)].find((one) => one.checkVisibility());
+    // A narrow page hides the line of keys, which still holds for a keyboard.
+    const elements = [...this.root.querySelectorAll(`[data-key~="${CSS.escape(key)}"]`)];
+    const element = elements.find((one) => one.checkVisibility()) ?? elements.find((one) => one.closest(".foot"));
     if (!element) return false;
     if (element.matches("input, textarea, .editor")) element.focus({ preventScroll: true });
     else element.click();

@@ -15,34 +15,16 @@ from html import escape
 
 from markupsafe import Markup
 
-from ..core.types import ParseResult, Span, ToolCall
+from ..core.types import ParseResult
 from ..core.types.tokens import TokenLabel
 from ..core.values.printable import counted
 from ..core.values.wording import share
-from .rows import Change, Row, place
-from .show import HIDDEN, name_of, one_line, shorten, visible
-from .style import (
-    AFTER,
-    BADGE,
-    BEFORE,
-    DIM,
-    GREEN,
-    GREY,
-    INVISIBLE,
-    MARKS,
-    MONO,
-    ORANGE,
-    VALUE,
-    VERDICTS,
-    VERMILLION,
-    tint,
-)
+from .show import HIDDEN, name_of, shorten, visible
+from .style import BADGE, DIM, INVISIBLE, MARKS, VERMILLION, tint
 
 MAX_VALUE = 2_000
-MAX_STEPS = 12
 
 _HIDDEN_RUNS = re.compile(f"{HIDDEN.pattern}+")
-_NOTHING = Markup()
 _MAX_NAMES = 6  # hidden characters named in one tooltip
 
 
@@ -99,137 +81,6 @@ def _badge(text: str, rgb: str, title: str = "") -> str:
     tip = f' title="{_shown(title)}"' if title else ""
     look = f"{BADGE};border:1px solid {rgb};background-color:{tint(rgb, 0.16)}"
     return f'<span style="{look}"{tip}>{_shown(text)}</span>'
-
-
-def verdict_badge(word: str) -> Markup:
-    """Return the badge of a verdict, its sign before the word."""
-    sign, rgb, _ = VERDICTS[word]
-    return badge(f"{sign} {word}", rgb)
-
-
-# Made once, because every change has one of them.
-LOSSLESS = _badge("lossless", GREEN)
-LOSSY = _badge("lossy", VERMILLION)
-
-
-def call_title(call: ToolCall) -> Markup:
-    """Return the line above a call: its number, name, status, and where it was found."""
-    name = text_html(shorten(call.name, 200)) if call.name else _dim("no name")
-    facts = [f"protocol {call.protocol}", place(call.segment.span)]
-    if call.wire_id is not None:
-        facts.insert(0, f"id {call.wire_id}")
-
-    badges: list[str] = [verdict_badge(call.verdict)]
-    if call.status not in ("ok", call.verdict):
-        badges.append(_badge(call.status.replace("_", " "), GREY))
-    # Without a badge a call is certain.
-    if call.confidence < 1:
-        badges.append(_badge(f"confidence {call.confidence:.2f}", ORANGE))
-
-    return Markup(
-        f'<span style="{DIM}">call {call.index} </span>'
-        f'<span style="{MONO};font-size:14px;font-weight:700;margin:0 8px 0 0">{name}</span> '
-        f"{' '.join(badges)} "
-        f'<span style="{DIM};font-weight:400;font-size:12px">'
-        f"{text_html(shorten(' · '.join(facts), 200))}</span>"
-    )
-
-
-def _dim(text: str) -> str:
-    return f'<span style="{DIM}">{_shown(text)}</span>'
-
-
-def key_cell(row: Row) -> Markup:
-    """Return the name of an argument, indented by its depth."""
-    indent = min(max(row.depth - 1, 0), 12) * 16
-    key = text_html(shorten(row.key, 120)) if row.path else "arguments"
-    return Markup(f'<span style="{MONO};margin:0 0 0 {indent}px">{key}</span>')
-
-
-def value_cell(row: Row) -> Markup:
-    """Return the value of an argument. Of a container, its kind and size."""
-    if not row.leaf:
-        return Markup(_dim(f"{row.kind}, {row.text}"))
-    return Markup(f'<span style="{VALUE}">{text_html(shorten(row.text, MAX_VALUE))}</span>')
-
-
-def origin_cell(row: Row, raw: str) -> Markup:
-    """Return the place an argument came from, with the text there on hover. '' without one."""
-    if row.origin is None:
-        return _NOTHING
-
-    span = row.origin.span
-    title = one_line(span.of(raw), 200)
-    about = ""
-    if not row.origin.exact:
-        about = "~"
-        title = f"nearest place, a structural change left it none of its own: {title}"
-    return Markup(
-        f'<span style="{DIM}" title="{escape(title)}">{about}{span.start}–{span.end}</span>'
-    )
-
-
-def steps_cell(changes: list[Change]) -> Markup:
-    """Return the coercions of an argument, one below another, '' for none. Beyond `MAX_STEPS` they
-    are only counted.
-    """
-    if not changes:
-        return _NOTHING
-
-    steps = "".join(
-        f'<div style="margin:0 0 2px 0">{_before_after(change)}</div>'
-        f'<div style="font-size:11px">{_rule(change)}</div>'
-        for change in changes[:MAX_STEPS]
-    )
-    more = len(changes) - MAX_STEPS
-    if more > 0:
-        # As plain text: added to a Markup, the steps would be escaped once more.
-        steps += str(note(f"{more:,} more changes"))
-    return Markup(steps)
-
-
-def change_cells(change: Change, more: int = 0) -> tuple[Markup, Markup, Markup]:
-    """Return the cells of a change: its before and after, its rule, and its place.
-
-    more: how many others did the same elsewhere.
-    """
-    where = place_cell(change.path, change.span)
-    if more:
-        where += Markup(_dim(f" and {more:,} more"))
-    return Markup(_before_after(change)), Markup(_rule(change)), where
-
-
-def _before_after(change: Change) -> str:
-    # Of a repair that only drops or adds, the word for it.
-    parts = []
-    if change.before:
-        text = text_html(shorten(change.before, MAX_VALUE))
-        parts.append(f'<del style="{BEFORE}">{text}</del>')
-    if change.after:
-        text = text_html(shorten(change.after, MAX_VALUE))
-        parts.append(f'<ins style="{AFTER}">{text}</ins>')
-
-    if change.kind == "repair" and not change.after:
-        parts.append(_dim("dropped"))
-    elif change.kind == "repair" and not change.before:
-        parts.insert(0, _dim("added"))
-    elif len(parts) == 2:
-        parts.insert(1, "→")
-    return " ".join(parts)
-
-
-def _rule(change: Change) -> str:
-    loss = LOSSLESS if change.lossless else LOSSY
-    return (
-        f'<span style="{MONO};margin:0 6px 0 0">{_shown(change.rule)}</span> {loss} '
-        f"{_dim(change.sentence)}"
-    )
-
-
-def place_cell(path: str, span: Span | None) -> Markup:
-    """Return where something is: the path into the arguments, and the characters of the text."""
-    parts = (text_html(shorten(path, 120)), place(span))
-    return Markup(f'<span style="{DIM}">{" · ".join(filter(None, parts))}</span>')
 
 
 def note(text: str) -> Markup:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 # Tab and line feed are the layout of the text. A zero-width joiner stays because emoji are
 # made of it.
@@ -111,61 +109,3 @@ def text_width(text: str) -> int:
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Visible text with the way from code points of the original to UTF-16 units of the part shown.
-
-    `hidden` has, flat, the UTF-16 start and end of every stretch of signs.
-    """
-
-    text: str
-    hidden: tuple[int, ...]
-    _breaks: tuple[int, ...]
-    _shifts: tuple[int, ...]
-
-    @classmethod
-    def of(cls, text: str) -> Shown:
-        """Return the visible form of a text, with the tables to find places in it."""
-        # Two things move a place: a sign is longer than its character, and a character beyond
-        # U+FFFF takes two units. `breaks` are the offsets of both kinds of character, and `shifts`
-        # say by how much all that is after each of them moves.
-        out: list[str] = []
-        hidden: list[int] = []
-        breaks: list[int] = []
-        shifts: list[int] = []
-        last = shift = 0
-        for match in _WIDE_OR_HIDDEN.finditer(text):
-            at = match.start()
-            out.append(text[last:at])
-            last = at + 1
-            char = match[0]
-            if HIDDEN.match(char):
-                stand_in = sign(char)
-                start = at + shift
-                if hidden and hidden[-1] == start:
-                    hidden[-1] = start + len(stand_in)
-                else:
-                    hidden += (start, start + len(stand_in))
-                shift += len(stand_in) - 1
-                out.append(stand_in)
-            else:
-                shift += 1
-                out.append(char)
-            breaks.append(at)
-            shifts.append(shift)
-        out.append(text[last:])
-        return cls("".join(out), tuple(hidden), tuple(breaks), tuple(shifts))
-
-    def at(self, offset: int) -> int:
-        """Return the UTF-16 offset in `text` of a code point offset of the original.
-
-        >>> Shown.of("a😀b").at(2)
-        3
-        """
-        i = bisect_right(self._breaks, offset - 1)
-        return offset + (self._shifts[i - 1] if i else 0)
-
-
-_WIDE_OR_HIDDEN = re.compile(f"[{HIDDEN.pattern[1:-1]}\U00010000-\U0010ffff]")

@@ -93,8 +93,6 @@ SEVERITIES: Mapping[str, tuple[str, str, str]] = {
     "warning": ("!", ORANGE, "33"),
     "info": ("i", SKY, "36"),
 }
-INSERTION = f"border-left:3px solid {VERMILLION};background-color:{tint(YELLOW, 0.5)};margin:0 1px"
-DROPPED = ";text-decoration:line-through"
 INVISIBLE = f"border:1px solid {tint(GREY, 0.6)};border-radius:3px;font-size:85%;opacity:0.85"
 
 BADGE = (

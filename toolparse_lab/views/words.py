@@ -1,5 +1,5 @@
-"""Words for people, one for each code of an outcome, a cause, a verdict and a column, and the one
-form of a share and a range: what every screen, report and terminal says.
+"""Words for people, one for each code of an outcome, a cause, a verdict and a column: what every
+screen, report and terminal says.
 """
 
 # How it works. A cause is a code (see `scoring.outcomes.cause_of`), and several codes may be one
@@ -10,7 +10,6 @@ form of a share and a range: what every screen, report and terminal says.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -112,7 +111,6 @@ _WORDS: Mapping[str, str] = {
     "trials": "answers",
     "cells": "model · format",
 }
-SEEN_IN: Mapping[str, str] = {"native": "the server’s own tool calling"}
 
 
 def cause_words(code: str) -> Cause:
@@ -182,39 +180,3 @@ def groups_of(causes: Iterable[str]) -> list[Group]:
         about = cause_words(next(iter(codes)))
         groups.append(Group(word, about.hint, about.fill, codes))
     return sorted(groups, key=lambda group: (group.fill, -group.n, group.word))
-
-
-def percent(rate: float | None) -> str:
-    """Return a share as every page words it: whole percent, halves up, '–' for none.
-
-    Nothing but a whole is shown as 100, and nothing but nothing as 0.
-
-    >>> percent(33 / 40), percent(None), percent(0.001), percent(0.999)
-    ('83 %', '–', '<1 %', '99 %')
-    """
-    if rate is None or math.isnan(rate):
-        return "–"
-    whole = math.floor(rate * 100 + 0.5 + 1e-9)
-    if whole == 0 and rate > 0:
-        return "<1 %"
-    return f"{min(whole, 99) if rate < 1 else whole} %"
-
-
-def interval(low: float | None, high: float | None) -> str:
-    """Return a range of shares.
-
-    >>> interval(0.634, 0.826)
-    '63–83 %'
-    """
-    if low is None or high is None or math.isnan(low) or math.isnan(high):
-        return ""
-    return f"{math.floor(low * 100 + 0.5)}–{math.floor(high * 100 + 0.5)} %"
-
-
-def of(part: int, whole: int) -> str:
-    """Return a count of a whole.
-
-    >>> of(1972, 10_000)
-    '1,972 of 10,000'
-    """
-    return f"{part:,} of {whole:,}"

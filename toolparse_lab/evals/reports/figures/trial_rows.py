@@ -47,8 +47,6 @@ COUNTED = {"code": "codes_json", "rule": "rules_json", "tool": "called_json"}
 _EXECUTABLE = "executable"
 _MATCHING = "matching the query"
 _SEARCHED = ("raw", "input", "detail", "case_id", "trial_id")
-PAGE = 50
-"""Lines of a page."""
 _MOST_VALUES = 200  # values of a facet that are offered
 _PARSED = 50_000  # characters of an answer that is parsed for its line
 _BEFORE, _MARKED, _AFTER = 32, 80, 240  # characters of an excerpt
@@ -184,13 +182,11 @@ class TrialRows:
         # Taking all columns of 100,000 rows apart would cost more than all else.
         needed = list(dict.fromkeys((*self.axes, judged, "case_id")))
         part = self.frame[needed]
-        filtering = any(
-            query.get(name) for name in ("where", *COUNTED, "text", "flips", "failures")
-        )
+        filtering = any(query.get(name) for name in ("where", *COUNTED, "text"))
         if filtering:
             judged = _MATCHING
             mask = self._mask({**query, "cell": None})
-            part = part.assign(**{judged: mask & self.failed if query.get("failures") else mask})
+            part = part.assign(**{judged: mask})
         cells: list[list[Any]] = []
         for names, trials in groups(part, self.axes):
             successes, cases = judged_of(trials, judged)
@@ -205,40 +201,14 @@ class TrialRows:
         axes = {"axes": self.axes, "rows": rows, "columns": columns}
         return {"measure": measure, **axes, "cells": cells}
 
-    def numbers(self, query: Mapping[str, Any]) -> Numbers:
-        """Return the numbers of the rows that a query admits, failures first, else in order.
-
-        query: "where" (column -> values), "cell" (the values of both axes), "code" and "rule",
-        "text" that is in the answer, the question or the reason, "failures" alone, and "flips"
-        (column, a, b): trials whose success differs between two values. "fold" leaves one failure
-        of each cause, but all of the causes in "unfolded". Raises BadOptions for a column that the
-        frame lacks.
-        """
-        mask = self._mask(query)
-        failures = np.flatnonzero(mask & self.failed)
-        if query.get("fold"):
-            failures = self._folded(failures, query.get("unfolded") or ())
-        if query.get("failures"):
-            return failures
-        return np.concatenate([failures, np.flatnonzero(mask & ~self.failed)])
-
     def alike(self, query: Mapping[str, Any]) -> dict[str, int]:
         """Return how many failures that a query admits each cause has."""
         causes = self.frame.loc[self._mask(query) & self.failed, CAUSE]
         return {str(cause): int(n) for cause, n in causes.value_counts().items()}
 
-    def _folded(self, failures: Numbers, unfolded: Sequence[str]) -> Numbers:
-        # The causes with the most failures first; those of one cause stay in order.
-        causes = self.frame[CAUSE].iloc[failures]
-        ranks = -causes.map(causes.value_counts()).to_numpy()
-        first = np.asarray(~causes.duplicated() | causes.isin(list(unfolded)))
-        order = np.lexsort((failures, pd.factorize(causes)[0], ranks))
-        folded: Numbers = failures[order[first[order]]]
-        return folded
-
     def _mask(self, query: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
         # Lines, counts and heatmap of one query ask for the same rows.
-        admitting = ("where", "cell", *COUNTED, "text", "flips")
+        admitting = ("where", "cell", *COUNTED, "text")
         key = str((self.axes, [(name, query.get(name) or None) for name in admitting]))
         if key not in self._masks:
             self._masks = {key: self._admitted(query)}
@@ -259,8 +229,6 @@ class TrialRows:
         if text := query.get("text"):
             columns = [self.frame[name] for name in _SEARCHED if name in self.frame]
             mask &= np.logical_or.reduce([_holds(column, text, fold=True) for column in columns])
-        if flips := query.get("flips"):
-            mask &= self._flipped(*flips)
         return mask
 
     def _equals(self, name: str, values: Sequence[str]) -> npt.NDArray[np.bool_]:
@@ -268,37 +236,6 @@ class TrialRows:
             raise BadOptions("no such column", got=name, hint=near(name, self.frame))
         texts = self.frame[name].astype("string").fillna("")
         return np.asarray(texts.isin(list(values)), dtype=bool)
-
-    def _flipped(self, name: str, a: str, b: str) -> npt.NDArray[np.bool_]:
-        # Success differs between two values of a column, with case, repetition, and model or prompt
-        # protocol the same.
-        both = self._equals(name, [a, b]) & np.asarray(self.frame["score_success"].notna())
-        arm = "arm" if "arm" in self.frame else "prompt_protocol"
-        by = ["case_id", "trial", arm if name == "model" else "model"]
-        part = self.frame.loc[both, [*by, name, "score_success"]]
-        keys = part[by].astype("string").fillna("")
-        keyed = keys.assign(side=part[name].astype(str), success=part["score_success"].astype(int))
-        rates = keyed.groupby([*by, "side"], observed=True)["success"].mean().unstack("side")
-        flipped = np.zeros(len(self.frame), dtype=bool)
-        if a in rates and b in rates:
-            differ = rates[a].notna() & rates[b].notna() & (rates[a] != rates[b])
-            index = pd.MultiIndex.from_frame(keys)
-            flipped[np.flatnonzero(both)] = index.isin(rates.index[differ])
-        return flipped
-
-    def members(self, query: Mapping[str, Any]) -> dict[str, Numbers]:
-        """Return the numbers of the rows that a query admits, by group in the order of `groups`."""
-        admitted = np.flatnonzero(self._mask(query))
-        words = self.frame[GROUP].to_numpy()[admitted]
-        # A failure and an answer that is none may share a word.
-        failed = self.failed[admitted]
-        found = {}
-        for i, group in enumerate(self.groups):
-            fails = i < self.failing
-            numbers = admitted[(words == group.word) & (failed == fails)]
-            if len(numbers):
-                found[f"{i}"] = numbers
-        return found
 
     def counts(self, members: Mapping[str, Numbers], column: str) -> dict[str, dict[str, int]]:
         """Return for each group of `members` how many have each value of a column."""
