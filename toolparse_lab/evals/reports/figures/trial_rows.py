@@ -237,6 +237,24 @@ class TrialRows:
         texts = self.frame[name].astype("string").fillna("")
         return np.asarray(texts.isin(list(values)), dtype=bool)
 
+    def members(self, query: Mapping[str, Any]) -> dict[str, Numbers]:
+        """Return the numbers of the rows that a query admits, by the number of their group.
+
+        query: "where" (column -> values), "cell" (the values of both axes), "code", "rule" and
+        "tool", and "text" that is in the answer, the question or the reason. Raises BadOptions for
+        a column that the frame lacks.
+        """
+        admitted = np.flatnonzero(self._mask(query))
+        words = self.frame[GROUP].to_numpy()[admitted]
+        # A failure and an answer that is none may share a word.
+        failed = self.failed[admitted]
+        found = {}
+        for i, group in enumerate(self.groups):
+            numbers = admitted[(words == group.word) & (failed == (i < self.failing))]
+            if len(numbers):
+                found[str(i)] = numbers
+        return found
+
     def counts(self, members: Mapping[str, Numbers], column: str) -> dict[str, dict[str, int]]:
         """Return for each group of `members` how many have each value of a column."""
         texts = self.frame[column].astype("string").fillna("").to_numpy()
