@@ -21,24 +21,18 @@ from ...frames.account import account_of
 from ...scoring.outcomes import SUCCESSES
 from . import stats
 from .cells import codes_of, groups, judged_of
-from .differences import paired_difference
+from .differences import ALPHA, decides, paired_difference
 
 if TYPE_CHECKING:
     from .comparison import ArmComparison
     from .report import Report
 
-ALPHA = 0.05
-"""p, adjusted, at which a difference is told from chance."""
 CONTRAST_COLUMNS = (
     "first", "second", "n_cases", "repeated", "success_first", "success_second", "difference",
     "low", "high", "p", "p_holm",
 )  # fmt: skip
 """Of each row of contrasts; `difference` is that of first less second, over `n_cases` that both
 have; `repeated` is True where a case has several trials."""
-DECIDES = (
-    "Where the interval and p disagree, p decides: the test is exact and allows for all tests made "
-    "here, the interval is an approximation for one row."
-)
 CHANCE = "by more than chance explains"
 # The columns whose values are compared, the most telling first, and what their values are called.
 _COMPARED = ("arm", "prompt_protocol", "parse_protocol", "model")
@@ -59,13 +53,15 @@ _MOST = 4  # strata and names that a sentence lists
 class Conclusion:
     """The first words of a page: `first` is a heading, `rest` the sentences below it.
 
-    `frame` has the contrasts that they are made from, `strata` the columns that hold them apart.
+    `frame` has the contrasts that they are made from, `strata` the columns that hold them apart,
+    `on` the column whose values are compared.
     """
 
     first: str
     rest: str = ""
     frame: pd.DataFrame | None = None
     strata: Sequence[str] = ()
+    on: str = ""
 
     @property
     def text(self) -> str:
@@ -74,11 +70,8 @@ class Conclusion:
     @property
     def note(self) -> str:
         """The sentence on rows whose interval and p say two things, '' where none does."""
-        if self.frame is None:
-            return ""
-        beside_nothing = self.frame["low"] * self.frame["high"] > 0
-        told = self.frame["p_holm"] <= ALPHA
-        return DECIDES if (beside_nothing != told)[self.frame["p_holm"].notna()].any() else ""
+        frame = self.frame
+        return "" if frame is None else decides(frame["low"], frame["high"], frame["p_holm"])
 
 
 def kinds_of_column(column: str) -> str:
@@ -109,7 +102,7 @@ def conclusion_of(report: Report) -> Conclusion:
         return Conclusion(first, rest.rstrip())
     frame, strata, on = found
     first, rest = contrast_words(frame, strata, on)
-    return Conclusion(first, f"{rest} {told}", frame, strata)
+    return Conclusion(first, f"{rest} {told}", frame, strata, on)
 
 
 def conclusion_of_comparison(comparison: ArmComparison, strata: Sequence[str]) -> Conclusion:
@@ -133,7 +126,7 @@ def conclusion_of_comparison(comparison: ArmComparison, strata: Sequence[str]) -
     )
     if not frame["n_cases"].any():
         return Conclusion(f"{comparison.a} and {comparison.b} have no judged case in common")
-    return Conclusion(*contrast_words(frame, strata, comparison.on), frame, strata)
+    return Conclusion(*contrast_words(frame, strata, comparison.on), frame, strata, comparison.on)
 
 
 def contrasts(report: Report) -> tuple[pd.DataFrame, list[str], str] | None:
@@ -294,6 +287,8 @@ def _turned(row: Mapping[Any, Any]) -> dict[Any, Any]:
 
 def _of_one_pair(rows: list[dict[Any, Any]], strata: Sequence[str]) -> tuple[str, str]:
     # The side that is named first has the higher rate, where one has.
+    if len(rows) == 1:
+        strata = ()
     if sum(row["difference"] for row in rows) < 0:
         rows = [_turned(row) for row in rows]
     first, second = rows[0]["first"], rows[0]["second"]
@@ -432,4 +427,5 @@ def _of_several(rows: list[dict[Any, Any]], strata: Sequence[str], on: str) -> t
     sizes = sorted({int(row["n_cases"]) for row in shown})
     cases = counted(n, "case") if len(sizes) == 1 else f"{sizes[0]:,} to {counted(n, 'case')}"
     adjusted = "Holm, and for every pair" if by_first else "Holm"
-    return heading, f"By {amount} points, on the same {cases}; {p} ({test}, {adjusted})."
+    by = f"By {amount} points" if worse or better else f"The differences are {amount} points"
+    return heading, f"{by}, on the same {cases}; {p} ({test}, {adjusted})."

@@ -28,6 +28,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .stats import (
     NAN,
@@ -41,6 +42,8 @@ from .stats import (
     normal_quantile,
 )
 
+ALPHA = 0.05
+"""p, adjusted, at which a difference is told from chance."""
 _COARSEST = 5040
 """The finest grid on which the sign-flip test lays differences of rates: parts of a success."""
 _FEWEST = 6
@@ -78,6 +81,17 @@ class Difference:
     low_if_lost: float = NAN
     smallest: float = NAN
     by_chance: float = NAN
+
+
+def decides(low: pd.Series[Any], high: pd.Series[Any], p: pd.Series[Any]) -> str:
+    """Return which of interval and p decides where they disagree in a row, '' where none does."""
+    known = p.notna()
+    if not ((low * high > 0) != (p <= ALPHA))[known].any():
+        return ""
+    return (
+        "Where the interval and p disagree, p decides: the test is exact and allows for all tests "
+        "made here, the interval is an approximation for one row."
+    )
 
 
 def paired_difference(

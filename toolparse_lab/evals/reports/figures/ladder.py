@@ -30,7 +30,7 @@ from .cells import (
     same_question_note,
     same_questions,
 )
-from .differences import paired_difference
+from .differences import decides, paired_difference
 
 Levels: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Name of an arm -> its factors, `prompt_protocol` among them."""
@@ -112,7 +112,9 @@ class Ladder:
             else:
                 line += "no case was judged in both"
             lines.append(line)
-        return [*lines, self.note] if lines and self.note else lines
+        steps = self.frame[self.frame["n_cases"] > 0]
+        notes = (self.note, decides(steps["gain_low"], steps["gain_high"], steps["p_holm"]))
+        return [*lines, *filter(None, notes)] if lines else lines
 
     def markdown(self) -> str:
         """Return the steps as a list of GitHub-flavoured Markdown."""

@@ -27,7 +27,7 @@ from ....views.words import Group, groups_of, word_of
 from ...frames.account import failing_rows
 from ...frames.parsing import try_read_row
 from ..figures.cells import UNRECORDED, groups
-from ..figures.conclusion import conclusion_of, conclusion_of_comparison, contrasts, kinds_of_column
+from ..figures.conclusion import conclusion_of, conclusion_of_comparison, kinds_of_column
 from .columns import Cell, Listing, Section
 from .tables import (
     PARTS,
@@ -59,6 +59,7 @@ MOST_LINES = 5_000
 MOST_CAUSES = 8
 """The causes that have a column of their own; the smallest others are counted together."""
 MOST_DOTS = 60
+_WIDEST = 5  # cells in the one row of a table
 MAX_FLIPS = 100
 """How many flips a page unfolds; a notebook's output unfolds a tenth of them."""
 MAX_RAW = 4000  # characters of an answer that no protocol here can read
@@ -186,8 +187,14 @@ def failing_cells(report: Report, *, anchored: bool = True) -> list[FailingCell]
             anchor = f"cell-{n}-{k}" if anchored and len(found) else ""
             own.append(FailingCause(group, anchor, found))
         anchor = f"cell-{n}" if anchored and len(part) else ""
-        cells.append(FailingCell(report.cell_name(row), keys, anchor, own))
+        cells.append(FailingCell(_name(report, row), keys, anchor, own))
     return cells
+
+
+def _name(report: Report, row: Mapping[Any, Any]) -> str:
+    # What all cells have in common tells none from another.
+    names = [c for c in report.by if report.frame[c].nunique(dropna=False) > 1] or report.by
+    return " · ".join(str(row[c]) or NOTHING for c in names)
 
 
 def _few(causes: list[Group]) -> list[Group]:
@@ -293,10 +300,8 @@ def _contents(report: Report, is_page: bool) -> dict[str, Any]:
 def _contrast(report: Report, conclusion: Conclusion) -> dict[str, Any] | None:
     if conclusion.frame is None or conclusion.frame.empty:
         return None
-    found = contrasts(report)
-    on = found[2] if found else ""
     return {
-        "title": f"{AGAINST.get(on, 'One against the other')}, same cases",
+        "title": f"{AGAINST.get(conclusion.on, 'One against the other')}, same cases",
         "table": _drawn(contrast(conclusion, report.level)),
     }
 
@@ -377,17 +382,22 @@ def _heat(report: Report, cells: Sequence[FailingCell]) -> dict[str, Any]:
         column = ""
     others = [name for name in report.by if name != column]
     behind = {cell.keys: cell for cell in cells}
+    # One column alone lies down, where that is not too wide.
+    several = (
+        frame[column].nunique() > 1 or len(frame) > _WIDEST if column else len(frame) > _WIDEST
+    )
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in frame.to_dict("records"):
         cell = behind[tuple(str(row[c]) for c in report.by)]
         name = " · ".join(str(row[c]) or NOTHING for c in others)
         fails = f"{cell.n:,} of {row[n]:,} fail" if row[n] else ""
         missing = f"{row['missing']:,} missing" if graded and row["missing"] else ""
-        found[name, str(row[column]) if column else ""] = {
+        key = (name, str(row[column]) if column else "")
+        found[key if several else key[::-1]] = {
             **_figures(row, rate, n, fails, missing),
             "anchor": cell.anchor,
         }
-    named = kinds_words(column, others)
+    named = corner_words(column, others) if several else ""
     lead = (
         f"Share of answers with the expected call, {level_words(report.level)} interval."
         if graded
@@ -402,7 +412,7 @@ def _heat(report: Report, cells: Sequence[FailingCell]) -> dict[str, Any]:
     }
 
 
-def kinds_words(column: str, others: Sequence[str]) -> str:
+def corner_words(column: str, others: Sequence[str]) -> str:
     """Return what the corner of a table by two axes says."""
     rows = " · ".join(map(word_of, others))
     return f"{rows} \N{MULTIPLICATION SIGN} {word_of(column)}" if column else rows
@@ -452,7 +462,7 @@ def render_matrix(m: Matrix) -> str:
         missing = f"{row['missing']:,} missing" if row["missing"] else ""
         key = (str(row[m.rows]), str(row[m.columns]))
         found[key] = _figures(row, "success", "n", counts, missing)
-    corner = kinds_words(m.columns, [m.rows])
+    corner = corner_words(m.columns, [m.rows])
     return fragment(macro(PARTS, "heat", _grid(found, corner, m.frame, "success")))
 
 
@@ -474,7 +484,7 @@ def _dots(report: Report) -> dict[str, Any] | None:
 
     rows = [
         {
-            "name": report.cell_name(row),
+            "name": _name(report, row),
             "share": share(row[rate], row[n]),
             "low": at(row["ci_low"]),
             "high": at(row["ci_high"]),

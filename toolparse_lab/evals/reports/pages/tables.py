@@ -35,6 +35,7 @@ from ...scoring.match import beginning_of
 from ..figures.breakdowns import EVERYTHING, leader_sentence
 from ..figures.cells import ANSWER_KINDS, CALL_KINDS
 from ..figures.comparison import COMPARISON_COLUMNS
+from ..figures.differences import decides
 from ..figures.ladder import left_out_layers, whole_ladders
 from ..figures.report import Report, levels_legend
 from .columns import (
@@ -292,6 +293,7 @@ def _rungs(report: Report) -> Listing | None:
     )
     whole = whole_ladders(report.ladder, report.by, report.view.arms)
     rungs = whole[whole["level"] != "naive"]
+    lead += " " + decides(rungs["gain_low"], rungs["gain_high"], rungs["p_holm"])
     return Listing(RUNGS, lead.strip(), columns, rungs.to_dict("records"), part=READING)
 
 
@@ -354,7 +356,7 @@ def _layers(report: Report) -> Listing:
     lead = "Weighed over all that was recorded of each answer; `trial.blame` has the evidence."
     rows = report.layers.to_dict("records")
     counts = report.layers.groupby("layer", sort=False)["n"].sum().sort_values(ascending=False)
-    answer = " · ".join(f"{layer} {n:,}" for layer, n in counts.head(_FEW).items())
+    answer = " · ".join(f"{word_of(str(layer))} {n:,}" for layer, n in counts.head(_FEW).items())
     examples = _first_ids(report.layers)
     return Listing("Which layer broke it", lead, columns, rows, examples, answer, CODES)
 
@@ -659,7 +661,10 @@ def contrast(c: Conclusion, level: float) -> Listing:
     frame = c.frame if c.frame is not None else pd.DataFrame()
     rows = frame.to_dict("records")
     pairs = {(row["first"], row["second"]) for row in rows}
-    names: list[Column] = [Column("", "l k", "first"), Column("against", "l k", "second")]
+    names: list[Column] = [
+        Column(word_of(c.on), "l k", "first"),
+        Column("against", "l k", "second"),
+    ]
     heads = ("success", "of the other")
     if len(pairs) == 1:
         names, heads = [], next(iter(pairs))
