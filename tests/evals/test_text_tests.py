@@ -81,14 +81,12 @@ def test_a_text_is_a_test_of_its_own(tmp_path: Path) -> None:
 
 def test_reports(tmp_path: Path, capsys: Any) -> None:
     path = written(tmp_path / "a.jsonl", [*ROWS, {"id": "<b>|", "raw": "x", "target": WANTED}])
-    files = {name: tmp_path / name for name in ("junit.xml", "badge.json", "summary.md")}
+    files = {name: tmp_path / name for name in ("junit.xml", "summary.md")}
     flags = [f"--{file.stem}={file}" for file in files.values()]
     assert main(["test", path, *flags]) == 1
     capsys.readouterr()
     root = ET.parse(files["junit.xml"]).getroot()
     assert (root.get("tests"), root.get("failures")) == ("6", "3")
-    badge = json.loads(files["badge.json"].read_text("utf-8"))
-    assert badge == {"schemaVersion": 1, "label": "tool calls", "message": "3 of 6", "color": "red"}
     summary = files["summary.md"].read_text("utf-8")
     assert "3 of 6 passed" in summary
     assert r"a.jsonl:&lt;b\>\|" in summary

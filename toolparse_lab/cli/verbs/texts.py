@@ -42,12 +42,11 @@ _LONGEST_RAW = 2000
     Option("--fail-under RATE", "the share of tests that has to pass (default: all)"),
     Option("--baseline FILE", "what --json printed before: tests that failed there may fail"),
     Option("--junit FILE", "write the verdicts as JUnit XML"),
-    Option("--badge FILE", "write the figure as JSON of a shields.io endpoint"),
     Option("--summary FILE", "add a summary in Markdown, as GitHub shows it"),
     JSON,
     examples=(
         "toolparse test answers.jsonl",
-        "toolparse test tests/*.jsonl --junit report.xml --badge badge.json",
+        "toolparse test tests/*.jsonl --junit report.xml",
         "toolparse test answers.jsonl --json",
         "toolparse test answers.jsonl --baseline baseline.json",
     ),
@@ -78,8 +77,6 @@ def _test(options: Any) -> int:
         headline += f", {len(failed) - len(new)} failed before as well"
     if options.junit:
         Path(options.junit).write_text(_junit(verdicts, known), "utf-8")
-    if options.badge:
-        Path(options.badge).write_text(_badge(passed, total, ok), "utf-8")
     if options.summary:
         with Path(options.summary).open("a", encoding="utf-8") as file:
             file.write(_summary(headline, new))
@@ -135,17 +132,6 @@ def _junit(verdicts: Sequence[TextVerdict], known: set[str]) -> str:
             element = add_verdict(test, tag, str(verdict.score))
             element.text = xml_text(f"{verdict.test.place}\n{verdict.test.raw[:_LONGEST_RAW]}")
     return junit_file(root)
-
-
-def _badge(passed: int, total: int, ok: bool) -> str:
-    color = "brightgreen" if passed == total else "yellow" if ok else "red"
-    badge = {
-        "schemaVersion": 1,
-        "label": "tool calls",
-        "message": f"{passed} of {total}",
-        "color": color,
-    }
-    return json.dumps(badge) + "\n"
 
 
 def _summary(headline: str, failed: Sequence[TextVerdict]) -> str:
