@@ -142,6 +142,11 @@ _READ = [
 ]
 
 
+def test_the_damage_is_told() -> None:
+    (call,) = tp.parse(f"t<ool_call>{_TWO}</tool_call>", "hermes", TOOLS).calls
+    assert [problem.code for problem in call.problems] == ["call.damaged-mark"]
+
+
 @pytest.mark.parametrize(("protocol", "text"), _READ)
 def test_damage_with_one_reading_is_read(protocol: str, text: str) -> None:
     for reader in (protocol, "auto"):

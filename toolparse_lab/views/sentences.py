@@ -76,10 +76,13 @@ def _stop(call: ToolCall, sub_code: str) -> str:
     return ""
 
 
+_DOUBLED = ("decode.duplicate-key", "decode.duplicate-string-tag")
+
+
 def _problem(problem: Problem, call: ToolCall | None) -> str:
     name = visible(problem.path.removeprefix("/"))
     message = visible(shorten(problem.message, 400))
-    if call is not None and problem.code.startswith("decode.duplicate"):
+    if call is not None and problem.code in _DOUBLED:
         for key, values in doubled_keys(call).items():
             both = " and ".join(visible(shorten(value, 60)) for value in values)
             times = "twice" if len(values) == 2 else f"{len(values)} times"

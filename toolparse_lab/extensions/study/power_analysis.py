@@ -266,8 +266,8 @@ def planned_power(
     Raises BadOptions.
 
     >>> print(planned_power(200, 1, 0.05, flips=0.2))  # doctest: +NORMALIZE_WHITESPACE
-    two arms: 200 cases show a drop of 9.2 points or more (80% power). A drop of 5.0 points needs
-    658 cases; these find it 30% of the time. Spread: assumed: 20% of the cases flip.
+    two arms: 200 cases show a drop of 9.2 points or more (80 % power). A drop of 5 points needs
+    658 cases; these find it 30 % of the time. Spread: assumed: 20 % of the cases flip.
     """
     check_shares(drop=drop, flips=flips, noise=noise, power=power, alpha=alpha)
     if like is not None:
