@@ -19,6 +19,7 @@ from ..core.errors import BadOptions, ToolparseError
 from ..core.types import ParseResult
 from ..core.values.printable import counted
 from ..core.values.wording import share, span
+from ..evals.frames.account import NOT_JUDGED, account_of
 from ..evals.frames.parsing import read_row
 from ..evals.reports.figures.trial_rows import GROUP, TrialRows, text_of_cell
 from ..evals.scoring.exports import faults_of
@@ -724,6 +725,7 @@ class Browser(Answering, anywidget.AnyWidget):
             "uid": self._static,
             "head": self.title if page else "",
             "facts": self._page_facts(),
+            "report": self.report_at if page else "",
             "live": live,
             "over": self._overview(),
             "tools": self._tools(),
@@ -741,6 +743,9 @@ class Browser(Answering, anywidget.AnyWidget):
         if formats > 1:
             facts[-1] += f" × {counted(formats, 'format')}"
         return " · ".join(filter(None, (*facts, self._more_facts)))
+
+    report_at = ""
+    """The address of the report of the same run, where one is served."""
 
     def page(self) -> str:
         """Return what a page of its own begins with, as the filters are."""
@@ -813,21 +818,13 @@ def _first_words(n: int, failed: int, rows: TrialRows) -> tuple[str, str]:
         )
     if graded:
         return f"{of(failed, n)} answers fail", f"The others: {words}." if words else ""
-    rest = f"{n - failed:,} can: {words}. " if words and failed < n else ""
-    if any(group.word == "no call" for group in good):
-        rest = f"The others: {words}. " if words else ""
-    rest += "No expected answers, so “right” is not judged."
     if n == 0:
         return "There are no answers", ""
-    if not failed:
-        rest = f"{words[:1].upper()}{words[1:]}." if words else ""
-        return (
-            "The answer can be executed" if n == 1 else f"All {n:,} answers can be executed",
-            rest,
-        )
+    account = account_of(rows.frame)
+    first, rest = account.first, account.rest
     if n == 1:
-        return "The answer cannot be executed", rest
-    return f"{of(failed, n)} answers cannot be executed", rest
+        first = f"The answer {'cannot' if failed else 'can'} be executed"
+    return first, f"{rest} {NOT_JUDGED}".lstrip() if failed else rest
 
 
 def _codes(row: Any) -> tuple[str, str]:

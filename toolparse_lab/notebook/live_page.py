@@ -25,6 +25,7 @@ from urllib.parse import parse_qsl
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, RequestHandler
 
+from ..core import hooks
 from ..core.errors import BadOptions, UnknownName
 from ..lab import Lab
 from ..views.templating import style_sheet
@@ -97,17 +98,30 @@ class OpenViews:
             raise ViewGone
         return self._views[view_id].reply(message)
 
+    def report(self, run_id: str) -> dict[str, Any]:
+        """Return the page of a run's report, as the status of an answer has it.
+
+        Raises ToolparseError for a run that the store lacks.
+        """
+        report = self._opened(run_id).report(policy=self.subject["policy"])
+        page = hooks.call("figure_html", report, page=True, answers=f"/run/{run_id}")
+        return {"page": page}
+
+    def _opened(self, run_id: str) -> Any:
+        # Left open: the notes of the view go into this store for as long as the page lives.
+        self._lab = self._lab or Lab(self.subject["store"])
+        return self._lab.open(run_id)
+
     def _made(self, run_id: str) -> View:
         subject = self.subject
         if "text" in subject:
             return workbench(
                 subject["text"], subject["protocol"], subject["tools"], coerce=subject["policy"]
             )
-        # Left open: the notes of the view go into this store for as long as the page lives.
-        self._lab = self._lab or Lab(subject["store"])
-        run = self._lab.open(run_id)
+        run = self._opened(run_id)
         if subject["trial"] is None:
             browser: Browser = run.browse(policy=subject["policy"])
+            browser.report_at = f"/report/{run.run_id}"
             return browser
         trials = run.trials(protocol=subject["protocol"], policies=(subject["policy"],))
         if all(trial.trial_id != subject["trial"] for trial in trials):
@@ -145,6 +159,7 @@ async def _serve(
         pages = [
             (r"/first", _First, shared),
             (r"/answer", _Answer, shared),
+            (r"/report/([\w.-]+)", _Report, shared),
             (r"/front/([a-z_]+\.(?:js|css))", _Front, shared),
             (r"/(?:run/([\w.-]+))?", _Page, shared),
         ]
@@ -205,6 +220,9 @@ class _Handler(RequestHandler):
             status, words = in_words(e)
             self.set_status(status)
             reply = {"error": words}
+        if "page" in reply:
+            self.finish(str(reply["page"]).encode("utf-8", "backslashreplace"))
+            return
         # Characters that are no text of Unicode alone stay escapes.
         self.set_header("Content-Type", "application/json")
         self.finish(json.dumps(reply))
@@ -221,6 +239,14 @@ class _Page(_Handler):
             return self.redirect(f"/run/{run}")
         self.finish(_PAGE.format(theme=escape(self.theme)))
         return None
+
+
+class _Report(_Handler):
+    async def get(self, run_id: str) -> None:
+        if "store" not in self.views.subject:
+            self.set_status(404)
+            return
+        await self.ask(self.views.report, run_id)
 
 
 class _First(_Handler):

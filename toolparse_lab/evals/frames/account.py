@@ -14,6 +14,7 @@ from ...core.values.printable import counted
 from ...views.words import Group, groups_of, word_of
 from .causes import causes
 
+NOT_JUDGED = "No expected answers, so “right” is not judged."
 _UNANSWERED = ("provider_error", "context_overflow")
 _GOOD = ("clean", "repaired (lossless)", "repaired (lossy)", "unchecked")
 

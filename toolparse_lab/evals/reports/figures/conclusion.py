@@ -17,7 +17,7 @@ import pandas as pd
 
 from ....core.values.printable import counted
 from ....core.values.wording import p_value, p_words, points, points_span, share, span
-from ...frames.account import account_of
+from ...frames.account import NOT_JUDGED, account_of
 from ...scoring.outcomes import SUCCESSES
 from . import stats
 from .cells import codes_of, groups, judged_of
@@ -45,7 +45,6 @@ _KINDS: Mapping[str, str] = {
     "run_id": "runs",
     "run": "runs",
 }
-_NOT_JUDGED = "No expected answers, so “right” is not judged."
 _MOST = 4  # strata and names that a sentence lists
 
 
@@ -234,7 +233,7 @@ def _total(report: Report) -> tuple[str, str]:
     scores = rows["score_success"].dropna().astype(bool)
     account = account_of(rows)
     if not len(scores):
-        return account.first, f"{account.rest} {_NOT_JUDGED}".lstrip()
+        return account.first, f"{account.rest} {NOT_JUDGED}".lstrip()
     outcomes = set(rows.loc[scores.index[scores], "outcome"].astype(str)) & SUCCESSES
     # Where no call was wanted, and none was made, an answer holds no call.
     verb = "hold the right call" if outcomes <= {"correct"} else "are right"

@@ -10,19 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from .... import views
 from ....core.types import ParseResult
 from ....core.values.printable import counted
 from ....core.values.wording import NOTHING, known, level_words, share, span
 from ....views import render_result, render_side_by_side
 from ....views.show import visible
-from ....views.templating import Markup, macro, render
+from ....views.templating import Markup, macro, render, style_sheet
 from ....views.words import Group, groups_of, word_of
 from ...frames.account import failing_rows
 from ...frames.parsing import try_read_row
@@ -74,22 +71,26 @@ AGAINST: Mapping[str, str] = {
 """The heading of the differences by the column that is compared."""
 
 
-# A notebook may hold many fragments, and each brings the style sheet along: an output must be
-# readable by itself.
-@lru_cache(maxsize=1)
-def _css() -> Markup:
-    return Markup(resources.files(views).joinpath("style.css").read_text(encoding="utf-8"))
-
-
 def fragment(body: str) -> str:
     """Return HTML for a notebook's output, with the styles it needs. `body` is HTML."""
+    # A notebook may hold many of them: an output must be readable by itself.
     html = Markup('<div class="tpx widget"><style>{}</style><div class="doc">{}</div></div>')
-    return str(html.format(_css(), Markup(body)))
+    return str(html.format(Markup(style_sheet()), Markup(body)))
 
 
-def document(title: str, about: str, body: str) -> str:
-    """Return a whole document, light or dark as the reader's system asks. `body` is HTML."""
-    return render(f"{TEMPLATES}/page.html", title=title, about=about, css=_css(), body=Markup(body))
+def document(title: str, about: str, body: str, answers: str = "") -> str:
+    """Return a whole document, light or dark as the reader's system asks. `body` is HTML.
+
+    answers: the address of the answers that it is about, where they are served.
+    """
+    return render(
+        f"{TEMPLATES}/page.html",
+        title=title,
+        about=about,
+        css=Markup(style_sheet()),
+        body=Markup(body),
+        answers=answers,
+    )
 
 
 # Trials
@@ -251,10 +252,13 @@ def _examples(report: Report, cells: Sequence[FailingCell], most: int, views: in
 # Reports
 
 
-def render_report(report: Report, *, page: bool = False, gate: GateResult | None = None) -> str:
+def render_report(
+    report: Report, *, page: bool = False, gate: GateResult | None = None, answers: str = ""
+) -> str:
     """Return a report as HTML: a fragment for a notebook's output, or a whole document.
 
-    gate: its checks appear at the top. Of every failure a fragment opens one example.
+    gate: its checks appear at the top. answers: the address of a tab with the answers. Of every
+    failure a fragment opens one example.
     """
     empty = report.frame.empty
     values = {} if empty else _contents(report, page)
@@ -273,7 +277,7 @@ def render_report(report: Report, *, page: bool = False, gate: GateResult | None
             **values,
         },
     )
-    return document(report.title, headline(report), body) if page else fragment(body)
+    return document(report.title, headline(report), body, answers) if page else fragment(body)
 
 
 def render_gate(gate: GateResult) -> str:
