@@ -318,6 +318,13 @@ def test_the_page_answers_by_its_status(tmp_path: Path) -> None:
                 await ask(name, body)
             got = await client.get("first", params={"run": "none"})
             answers["no run"] = got.status_code, got.json()
+            first = (await client.get("first")).json()["html"]
+            assert f'href="/report/{run_id}"' in first
+            page = (await client.get(f"report/{run_id}")).text
+            assert f'href="/run/{run_id}"' in page
+            assert "All 2 answers can be executed" in first
+            assert "All 2 answers can be executed" in page
+            assert (await client.get("report/none")).status_code == 404
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
 
