@@ -23,7 +23,9 @@ from toolparse_lab.evals.reports.figures.stats import wilson
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print both rates, of each family of formats and of each frame."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--half", choices=("test", "tune"), default="test")
+    options.add_argument(
+        "--half", choices=("test", "tune", "held 1", "held 2", "held 3", "held 4"), default="test"
+    )
     options.add_argument("--n", type=int, default=1500, help="answers of each kind")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--misses", type=int, default=0, help="texts to print")

@@ -1,7 +1,8 @@
 """Answers whose call is meant, and answers whose call is only shown: sentences × frames × formats.
 
 The sentences are in `cases_core/quotation_sentences.jsonl`, in two halves of which no sentence is in
-both: `tune` may be looked at while weights are chosen, `test` only counts.
+both: `tune` may be looked at while weights are chosen, `test` only counts. `held 1` to `held 4` were
+written one after the other, and each was measured before anything was changed for it.
 """
 
 from __future__ import annotations

@@ -379,7 +379,8 @@ def is_one_off(text: str, tag: str) -> bool:
     if len(text) == len(tag):
         if text[same + 1 :] == tag[same + 1 :]:
             # At the ends of a tag only a sign may be wrong, or a line break at its last one.
-            is_word = text[same].isalnum() or (text[same].isspace() and text[same:] != "\n")
+            is_break = text[same:] == "\n" and tag[-1] == ">"
+            is_word = text[same].isalnum() or (text[same].isspace() and not is_break)
             return 0 < same < len(tag) - 1 or not is_word
         swapped = text[same : same + 2] == tag[same : same + 2][::-1]
         return swapped and text[same + 2 :] == tag[same + 2 :]

@@ -19,8 +19,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
-from itertools import islice, pairwise
+from functools import cache, lru_cache
+from itertools import chain, islice, pairwise
 
 from ...arguments.rjson.positions import EditMap, apply_edits
 from ...core.errors import NoSuchItem, UnwritableCall
@@ -38,6 +38,7 @@ from ...core.types import (
 )
 from ...formats.disambiguation import RULE, near_edits
 from ...formats.registry import protocols
+from ...formats.scan import longest_of
 from ..state import Log, Setting
 from .lost_calls import Reader
 
@@ -76,6 +77,11 @@ def _marks_of(id: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(mark for mark in marks if len(mark) > 3))
 
 
+@cache
+def _any_mark() -> re.Pattern[str]:
+    return re.compile(longest_of(_marks_of("auto")))
+
+
 def _marks(setting: Setting) -> Iterator[str]:
     for mark in _marks_of(setting.protocol.id):
         if _STAND_IN in mark:
@@ -92,7 +98,8 @@ def read_damaged_marks(log: Log, raw: str, setting: Setting, read: Reader) -> bo
         return False
     if any(call.readable or call.readings or _has_several(call) for call in log.calls):
         return False
-    if log.turn_end is not None or not _ANY_MARK.search(raw):
+    # What is shown keeps its frame only as it was written.
+    if log.turn_end is not None or log.shown or not _ANY_MARK.search(raw):
         return False
     if not log.calls and not any(name in raw for name in setting.tools):
         return False
@@ -133,8 +140,10 @@ def _has_several(call: ToolCall) -> bool:
 
 
 def _damages(raw: str, marks: tuple[str, ...], names: tuple[str, ...]) -> tuple[Edit, ...]:
-    sound = re.compile("|".join(map(re.escape, sorted(marks, key=len, reverse=True))) or "(?!)")
-    whole = {match.span() for match in sound.finditer(raw)}
+    sound = re.compile(longest_of(marks))
+    # A mark of any format is sound, so that no format reads the calls of another.
+    own_marks = sound.finditer(raw)
+    whole = {match.span() for match in chain(own_marks, _any_mark().finditer(raw))}
     edits = near_edits(raw, marks)
     own = {mark.lower(): mark for mark in reversed(marks)}
     for match in re.compile(sound.pattern, re.IGNORECASE).finditer(raw):
@@ -186,7 +195,7 @@ _WRAPPED = re.compile(
     r"""\s*\{\s*"(?:content|text|message|response|output)"\s*:\s*("(?:[^"\\]|\\.)*+")\s*\}\s*"""
 )
 _STRINGS = re.compile(r'\s*\[\s*"[^"\\]*+"(?:\s*,\s*"[^"\\]*+")*+\s*\]\s*')
-_PYTHON_FENCE = re.compile(r"^`{3,}[ \t]*(?P<word>python|py)(?=[ \t]*\n\s*[\[{])", re.MULTILINE)
+_PYTHON_FENCE = re.compile(r"^`{3,}[ \t]*(?P<word>python|py)(?=[ \t]*\n\s*\[\s*\{)", re.MULTILINE)
 _LAST_CLOSER = re.compile(r"\s*(?P<closer></[\w:]{1,40}>)\s*\Z")
 _ELEMENTS = re.compile(
     r"^(?P<name>[\w.-]{1,128}):?[ \t]*\n\s*"

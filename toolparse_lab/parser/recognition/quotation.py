@@ -55,6 +55,7 @@ _TABLE = (
     Evidence("refusal", 2.5, "the words before it say that it is not done"),
     Evidence("instead", 1.0, "the words before it are about something else to do"),
     Evidence("advice", 2.25, "the words before it say what others can do"),
+    Evidence("about-calls", 2.5, "the words before it are about calls in general"),
     Evidence("format", 1.5, "the words before it are about a format"),
     Evidence("intent", -1.5, "the words before it say that it is done"),
     # the call, and what follows
@@ -110,6 +111,7 @@ _SUCH_AS = (
     r"|par exemple|p\.\s?ex|comme (?:ceci|cela|ça|suit)|por ejemplo|p\.\s?ej|por exemplo"
     r"|ad esempio|per esempio|bijvoorbeeld|bijv|na przykład|np|например|наприклад"
     r"|til eksempel|till exempel|esimerkiksi|örneğin|ví dụ|misalnya"
+    r"|(?:\w+ ){0,3}(?:veranschaulichung|illustrati\w*|ilustra\w*|иллюстраци\w*)"
 )
 _SAMPLE = (
     r"examples?|samples?|illustrations?|pseudo-?code|beispiel(?:e|aufrufe?|code)?|exemples?"
@@ -118,6 +120,7 @@ _SAMPLE = (
 )
 _SUCH_AS_SIGNS = (
     "例如|比如|譬如|例えば|たとえば|譬えば|예를 들어|예를 들면|이를테면|مثلا|उदाहरण के लिए|למשל|เช่น"
+    "|说明之用|説明のため|설명을 위한"
 )
 _SAMPLE_SIGNS = "例|サンプル|예시|예제|예|مثال|उदाहरण|דוגמה|ตัวอย่าง"
 _CALL = (
@@ -130,8 +133,10 @@ _MARKED = re.compile(
     r"|\W*(?:(?:here|this|that|below|hier|das|dies|voici|ceci|aquí|esto|aqui|isto|ecco|questo|oto"
     r"|to|вот|это|dit|see|consider|siehe|voir|zie|zobacz|см)(?!\w)\W*(?:(?:is|are|ist|sind|va|est"
     r"|es|está|é|está|è|jest|as|also|noch)\W+){0,2})?"
-    r"(?:(?:an?|the|one|two|three|some|several|few|another|more|other|next|first|ein\w*|weiteres|une?|una?|otro|autre|um|outro"
-    r"|un['’]?|een|nog|minimal|short|simple|typical|possible|hypothetical|kurzes|petit|jeszcze|один|ещё)\W+)*"
+    r"(?:(?:an?|the|one|two|three|some|several|few|another|more|other|next|first|ein\w*|weiteres"
+    r"|une?|una?|otro|autre|um|outro"
+    r"|un['’]?|een|nog|minimal|short|simple|typical|possible|hypothetical|kurzes|petit|jeszcze"
+    r"|один|ещё)\W+)*"
     rf"(?:{_SAMPLE})(?:\s*[:：]|\s*\Z|\W+(?:\w+\W+){{0,3}}?(?:\w+['’])?{_CALL}(?!\w))"
     rf"|\W*(?:an?\W+(?:minimal|valid|simple)|(?:an?\W+)?(?:hypothetical|possible|typical|sample))"
     rf"\W+{_CALL}(?!\w)",
@@ -180,11 +185,70 @@ _ADVICE = _words(
     "可以|你能|您能|应该|应当|可用|できます|できる|場合は|書けます|書きます|てください"
     "|수 있|려면|하면 됩|세요",
 )
+# A call as a thing among others: with an indefinite article, or as the topic where there is none.
+_ABOUT_CALLS = re.compile(
+    r"(?<!\w)(?:an?|any|every|each|une?|una|uma?|ein(?:e[mnrs]?)?|een) (?:(?!is |are "
+    r"|ist )\w+ ){0,2}?"
+    r"(?:calls?|invocations?|requests?|aufruf\w*|appels?|llamadas?|chiamat[ae]|chamadas?"
+    r"|aanroep\w*)"
+    r"(?!\w)(?!\W*\Z)|(?:aussieht|eruit|como es|ressemble à|looks like) .{0,20}(?<!\w)(?:an?|une?"
+    r"|una|uma"
+    r"|ein\w*|een) (?:call|appel|llamada|chiamata|chamada|aufruf|aanroep)|ziet een aanroep"
+    r"|ressemble un appel|\A\W*(?:wywołani\w+|вызов\w*) \w+ \w"
+    r"|\A\W*(?:一次)?调用(?:可|通常|大|一般|往往)|呼び出しは(?!これ|次|以下)|호출은(?! ?(?:다음"
+    r"|이것|아래))",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(
+    r"(?<!\w)(?:i|i['’]\w+|we|let['’]?s|let me|ich|wir|je|j['’]\w+|nous|yo|eu|io|ik|ja|я|мы)(?!\w)"
+    r"|我|私|僕|제가|저는",
+    re.IGNORECASE,
+)
+# Whoever it is, it is not the one who speaks.
+_WHOEVER = re.compile(
+    r"\A\W*(?:(?:if|when|falls|wenn|si|quand|se|als|gdyby|jeśli|если|кому)\W+(?:бы\W+)?)?"
+    r"(?:some(?:body|one)|any(?:body|one)|who(?:ever)?|people|jemand|wer|quelqu['’]un|qui|alguien"
+    r"|quien"
+    r"|qualcuno|chi|alguém|quem|iemand|wie|ktoś|kto|кто(?:-то)?|нужна)(?!\w)"
+    r"|如果有人|的人(?:会|可以|就)|もし誰か|な人は|누군가|사람은",
+    re.IGNORECASE,
+)
+# What would be: a supposition, or a verb in the conditional.
+_SUPPOSED = re.compile(
+    r"(?<!\w)(?:suppos(?:e|ing)|assum(?:e|ing)|imagine|angenommen|gesetzt den fall|stell dir vor"
+    r"|supposons|imaginons"
+    r"|supongamos|imagin(?:a|emos)|supponiamo|immagin(?:a|iamo)|suponhamos|stel (?:dat|je voor)"
+    r"|załóżmy|przypuśćmy"
+    r"|предположим|представим|допустим|would|gäbe|hätten?|würden?|sähe|zou(?:den)?|бы)(?!\w)"
+    r"|(?<!\w)(?<!a )(?<!la )(?<!un )(?<!una )(?<!uma )(?<!na )(?<!da )(?<!de )"
+    r"\w+(?:rai(?:t|ent)|rían?|rebbe(?:ro)?|[aei]riam?|-se-i?am?|łby|łaby|łoby|no by)(?!\w)|假设"
+    r"|假如|倘若|想象一下|想像|仮に"
+    r"|もし|でしょう|だろう|가정|다면",
+    re.IGNORECASE,
+)
+# Where the words of others are.
+_SOURCES = (
+    r"documentation|docs|manual|handbook|tutorial|guide|readme|message|mail|letter|page|log"
+    r"|transcript"
+    r"|handbuch|anleitung|nachricht|brief|seite|protokoll|tutoriel|manuel|courrier|mensaje|carta"
+    r"|página|messaggio|manuale|lettera|pagina|mensagem|handleiding|bericht|brief|podręcznik\w*"
+    r"|samouczek|wiadomość|strona|руководств\w*|учебник\w*|письм\w+|сообщени\w+|страниц\w+"
+)
+_OF_SOURCE = re.compile(
+    rf"(?<!\w)(?:{_SOURCES})(?!\w)|手册|教程|文档|邮件|マニュアル|チュートリアル|メール|설명서"
+    rf"|튜토리얼|메일",
+    re.IGNORECASE,
+)
 _ACTS = (
     r"(?:do|call|run|execute|send|use|make|follow|perform|be|write|invoke|issue|obey|comply|act)"
 )
 _REFUSAL = _words(
-    rf"(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca|have)"
+    r"(?:nothing|nichts|rien|nada|nulla|niets|nic|ничего)\W(?:\w+\W+){0,3}?(?:execut|run\b|ausgef"
+    r"|exécut"
+    r"|ejecut|esegu|uitgevo|wykon|выполн)\w*|(?:ausgeführt wird|se ejecuta|si esegue)\W(?:nichts"
+    r"|nada"
+    r"|nulla)|(?:don['’]t|do not) (?:run|execute|call) (?:this|it|that)"
+    rf"|(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca|have)"
     rf"(?:\s+not|n['’]t)\s+(?:\w+\s+)?{_ACTS}|(?:will|do|did|would) not\W*\Z|cannot {_ACTS}"
     rf"|never {_ACTS}|not going to {_ACTS}|(?:instead of|avoid) (?:this|that|{_ACTS})"
     rf"|refuse|decline"
@@ -200,7 +264,8 @@ _REFUSAL = _words(
     r"|(?:zal|ga|mag|voer|roep|volg)\b[^.:]{0,40}\bniet|nooit"
     r"|nie (?:wykon\w+|będę|wywoł\w+|zrobi\w+|wolno|wysył\w+|wyśl\w+)"
     r"|не (?:буду|стану|выполн\w+|вызыва\w+|вызов\w+|делаю|сделаю)|нельзя",
-    "(?:不会|不要|不)(?:再)?(?:执行|调用|照做|运行|发送|做|这么)|拒绝|(?:実行|呼び出|従い"
+    "何も実行し|아무것도 실행하지|(?:不会|不要|不)(?:再)?(?:执行|调用|照做|运行|发送|做|这么)|拒绝"
+    "|(?:実行|呼び出|従い"
     "|行い|送信)(?:し)?ません"
     "|しないで|지 않겠|지 않습니다|마세요|안 됩니다",
 )
@@ -251,9 +316,12 @@ _PLACEHOLDER = re.compile(
     r"|your[_-]\w+|x{3,}|X{3,}|\[(?:your|the|insert)[ _][\w ]{1,40}\]|\{\{\s?\w{1,40}\s?\}\}"
     r"|<(?:your|the|insert)[ _-][\w -]{1,40}>)(?=[\"'<,)\s]|\Z)"
 )
-_SENTENCE_END = re.compile(r"[.!?\u2026]+[)\"'\u201d*_]*\s+(?=\S)|[\u3002\uff01\uff1f](?=\S)")
+_SENTENCE_END = re.compile(
+    r"[.!?\u2026]+[)\"'\u201d*_]*\s+(?=\S)|[\u3002\uff01\uff1f](?=\S)|[!?](?=[^\x00-\x7f])"
+)
 _NO_SENTENCE = re.compile(r"(?:e\.\s?g|z\.\s?b|p\.\s?ex|p\.\s?ej|bijv|np)\.\s+\Z", re.IGNORECASE)
 _ANY_COLON = re.compile(r"[:\uff1a\u2014\u2013-][\s*_\"')\]`]*\Z")
+_TOKEN = re.compile(r"<[|\uff5c][^<>\n]{1,40}[|\uff5c]>")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s+[^\n]{1,60}|\*\*[^*\n]{1,60}\*\*:?)\s*\Z")
 _STEP = re.compile(r"[ \t]*(?:\*\*)?(?:step\s+)?\d{1,2}[.):][ \t]", re.IGNORECASE)
 _LONGEST_SENTENCE = 300
@@ -288,7 +356,7 @@ def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
     >>> evidence_of_lead("For example:", True), evidence_of_lead("a sample of ten rows:", True)
     (('example',), ())
     """
-    line = line.strip()[-_LONGEST_SENTENCE:]
+    line = _TOKEN.sub(" ", line).strip()[-_LONGEST_SENTENCE:]
     introduces = _ANY_COLON.search(line) is not None
     if not line or (plain and not introduces):
         return ()
@@ -306,10 +374,19 @@ def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
         names.append("advice")
     if _FORMAT.search(sentence):
         names.append("format")
+    if introduces and not _FIRST_PERSON.search(sentence):
+        part = sentence.rpartition(";")[2]
+        is_supposed = _WHOEVER.search(part) or _SUPPOSED.search(part)
+        if is_supposed and "advice" not in names:
+            names.append("advice")
+        if _OF_SOURCE.search(_clause(sentence)) and "reported" not in names:
+            names.append("reported")
+        if _ABOUT_CALLS.search(_clause(sentence).lstrip(" ,;，；、")):
+            names.append("about-calls")
     if _STEP.match(line):
         names.append("step")
     # Words about what is done count against others, and against a frame.
-    is_undone = not {"advice", "refusal", "reported"}.isdisjoint(names)
+    is_undone = not {"about-calls", "advice", "refusal", "reported"}.isdisjoint(names)
     if (names or not plain) and not is_undone and _INTENT.search(sentence):
         names.append("intent")
     return tuple(names)
