@@ -14,6 +14,7 @@ import toolparse_lab as tp
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.types import BLAME_CODES, LAYERS, Blame, Evidence
 from toolparse_lab.evals.frames.parsing import parse_frame
+from toolparse_lab.evals.scoring import blame as blame_rules
 
 # Situations of public threads, written without knowing the rules. `open`: what is said instead of
 # the right layer, where no rule sees it yet.
@@ -32,7 +33,9 @@ def lab(tmp_path: Path) -> Iterator[tp.Lab]:
 
 
 @pytest.mark.parametrize("case", SITUATIONS, ids=lambda case: case["id"])
-def test_situations_met_in_public(case: dict[str, Any], lab: tp.Lab) -> None:
+def test_situations_met_in_public(
+    case: dict[str, Any], lab: tp.Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = lab.ingest([case["row"]], progress=False, **case.get("ingest", {}))
     (trial,) = run.trials()
     blame = trial.blame
@@ -49,6 +52,9 @@ def test_situations_met_in_public(case: dict[str, Any], lab: tp.Lab) -> None:
             assert evidence.says[:20] == raw[:20]
     (row,) = run.frame().to_dict("records")
     assert row["blame_layer"] == blame.layer
+    # A sound answer is not looked at, and no rule would say anything of it.
+    monkeypatch.setattr(blame_rules, "_is_sound", lambda *answer: False)
+    assert (trial.blame, trial.blame.layer, trial.blame.code) == (blame, blame.layer, blame.code)
 
 
 def test_no_situation_is_told_wrong() -> None:

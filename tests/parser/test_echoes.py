@@ -19,7 +19,7 @@ from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions, NoSuchItem, UnreadableInput
 from toolparse_lab.core.types import CallEnd, Source, Span
 from toolparse_lab.parser.recognition import echoes
-from toolparse_lab.parser.recognition.folding import Folded, fold
+from toolparse_lab.parser.recognition.folding import Folded, fold, forms_of, holds
 from toolparse_lab.parser.recognition.request import request_texts
 from toolparse_lab.views.ansi import render_ansi
 
@@ -261,6 +261,17 @@ def test_the_search_for_echoes_is_linear(answer: str, asked_text: str) -> None:
         tp.parse(answer * size, "hermes", TOOLS, request=asked(asked_text * size))
 
     assert grows_linearly(search, 60)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Add 1.", "to\nol_1", "a\n // tool_1", "to`ol`_1", "tool\u200b_1", "tool_1\n\n//q", "tool%5F1",
+     "to\\nol_1", "tool&amp;_1", "tool&#95;1", "to|o>l_1", "", "\n//tool_1", "tool_\n\t//1"],
+)  # fmt: skip
+def test_the_short_way_to_a_name_finds_what_the_forms_hold(text: str) -> None:
+    forms = [getattr(form, "folded", form) for form in forms_of(text)]
+    for name in ("tool_1", "add", "q"):
+        assert holds(text, name) == any(name in form.text for form in forms)
 
 
 @pytest.mark.parametrize("row", ["\\", "\n", "\n \t", "\\n "])

@@ -503,7 +503,7 @@ def parse_block(reader: TrialReader, work: _Work) -> _Parsed:
     made_of = Block(_digest_of_items(work.items), answers, mark)
     bodies = {}
     with collector_paused():
-        trials = list(reader.trials(work.items, way.protocol, way.policy))
+        trials = list(reader.trials(work.items, way.protocol, way.policy, remarked=False))
         for kind in FRAMES:
             frame = _made(reader, kind, trials)
             frame = frame.drop(columns=[name for name in _REMARKS if name in frame])

@@ -135,20 +135,27 @@ class TrialReader:
         return found[0]
 
     def trials(
-        self, items: Iterable[PlanItem], protocol: AnyProtocol | None, policy: Policy
+        self,
+        items: Iterable[PlanItem],
+        protocol: AnyProtocol | None,
+        policy: Policy,
+        *,
+        remarked: bool = True,
     ) -> Iterator[Trial]:
         """Yield each item's trial, read by `protocol` (None: its own) under a policy.
 
-        An item without a recorded answer has a trial as well, one without a result.
+        An item without a recorded answer has a trial as well, one without a result. remarked: with
+        what people have said of it.
         """
         # One question for all of them: remarks are few, and the newest hold whatever is in memory.
-        remarks = self.store.remarks(self.run_id)
+        remarks = self.store.remarks(self.run_id) if remarked else {}
         for item, completion, recorded in self._recorded(items):
             key = (self._identity(item, completion), protocol, policy)
             trial = self._trials.get(key)
             if trial is None:
                 trial = self._read(item, completion, recorded, protocol, policy)
-            trial = self._remarked(trial, remarks)
+            if remarked:
+                trial = self._remarked(trial, remarks)
             conversation = trial.conversation
             if conversation is None or conversation.stop not in OPEN:
                 _keep(self._trials, key, trial)
