@@ -31,8 +31,10 @@ def read_table(
     policy: Policy = "safe",
     options: ParseOptions | Mapping[str, Any] | None = None,
 ) -> pa.Table:
-    """Return recorded answers parsed and scored: a row each, in order, with the columns of the
-    trials frame, whose types do not depend on the contents. No store and no model is asked.
+    """Return recorded answers parsed and scored: a row each, in order.
+
+    It has the columns of the trials frame, whose types do not depend on the contents. No store and
+    no model is asked.
 
     Args:
         table: answers, with a column `raw` at least. Every other column of the trials frame counts
