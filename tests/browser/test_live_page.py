@@ -157,7 +157,7 @@ def test_the_address_says_what_is_seen(page: Page, tmp_path: Path) -> None:
         assert page.url.endswith(f"/run/{run}"), "the token stays out of the address"
         # Calls of a tool that was not offered are one cause; answers that are fine wait to be asked.
         assert page.locator(".item").count() == 2
-        page.get_by_role("button", name="show 1 answer").first.click()
+        page.get_by_text("show 1 answer").first.click()
         until(page, "document.querySelectorAll('.item').length === 3")
         assert "question 1" in page.locator(".item").first.inner_text()
         assert page.locator(".item mark").first.inner_text() == "g"

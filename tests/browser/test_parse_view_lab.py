@@ -98,7 +98,7 @@ def page(chromium: Browser, lab: Lab) -> Iterator[Page]:
     # Awaiting the command would wait for ever if a dialog opened.
     page.evaluate("void window.jupyterapp.commands.execute('notebook:run-all-cells')")
     page.wait_for_selector(
-        ".jp-Cell:nth-of-type(4) .toolparse-raw, .toolparse-raw >> nth=3", timeout=90_000
+        ".jp-Cell:nth-of-type(4) .toolparse-raw, .toolparse-raw >> nth=5", timeout=90_000
     )
     page.wait_for_selector(f'{VIEW} .tree [data-p="/city"]', timeout=60_000)
     page.evaluate("document.querySelector('.tpx.widget').scrollIntoView({block: 'center'})")

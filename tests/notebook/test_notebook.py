@@ -12,12 +12,13 @@ from toolparse_lab.core import hooks
 from toolparse_lab.core.errors import MissingExtra
 from toolparse_lab.notebook import display as notebook
 from toolparse_lab.views import render_diff, render_result
+from toolparse_lab.views.html import standalone
 from toolparse_lab.views.show import HIDDEN
 
 
 def test_html_goes_by_type() -> None:
-    assert notebook.html(example()) == render_result(example())
-    assert notebook.html(several().calls[0]) == render_diff(several().calls[0])
+    assert notebook.html(example()) == standalone(render_result(example()))
+    assert notebook.html(several().calls[0]) == standalone(render_diff(several().calls[0]))
     assert notebook.html("<b>\x1b") == '<pre style="white-space:pre-wrap">&lt;b&gt;⟨ESC⟩</pre>'
 
 

@@ -664,6 +664,12 @@ class Browser(Answering, anywidget.AnyWidget):
         shown = '<small style="display:block;padding-left:18px" data-part="{}">{}</small>'
         return {"html": str(Markup(shown).format(part, self._exact[key]))}
 
+    def _answer_warm(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        # What the first answer takes, such as the cases of the run, is fetched while nobody waits.
+        for number in self._walk()[:1]:
+            self._trial(text_of_cell(self._rows.frame["trial_id"].iloc[number]))
+        return {}
+
     def _answer_next(self, message: Mapping[str, Any]) -> dict[str, Any]:
         # Apart from the answer, which is on the screen before all protocols have read it.
         if self._desk is not None:
@@ -784,6 +790,7 @@ _ANSWERS: dict[str, Callable[[Browser, Mapping[str, Any]], dict[str, Any]]] = {
     "axes": Browser._answer_axes,
     "more": Browser._answer_more,
     "exact": Browser._answer_exact,
+    "warm": Browser._answer_warm,
     "next": Browser._answer_next,
     "remark": Browser._answer_remark,
     "place": Browser._answer_place,

@@ -14,6 +14,7 @@ from ..core.types.result import DebugView, Stage
 from ..formats.like import ProtocolLike
 from ..views import render_diff, render_result
 from ..views.cells import escaped
+from ..views.html import standalone
 from ..views.show import visible
 
 if TYPE_CHECKING:
@@ -89,10 +90,12 @@ def _needing(extra: str, message: str) -> Iterator[None]:
 
 
 def html(subject: Any) -> str:
-    """Return static HTML: the subject's view, that of its nearest base, or its text, escaped."""
+    """Return static HTML: the subject's view with its style, that of its nearest base, or its text,
+    escaped.
+    """
     for kind in type(subject).__mro__:
         if kind in HTML_VIEWS:
-            return HTML_VIEWS[kind](subject)
+            return standalone(HTML_VIEWS[kind](subject))
     return f'<pre style="white-space:pre-wrap">{escaped(subject)}</pre>'
 
 

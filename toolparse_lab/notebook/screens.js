@@ -68,6 +68,13 @@ class Screen {
       this.opened = opened;
     }
     if (html) this.patch(html);
+    const replay = this.one("[data-last]");
+    if (replay) {
+      const slider = this.one('[name="step"]');
+      slider.max = replay.dataset.last;
+      slider.value = replay.dataset.step;
+      slider.setAttribute("aria-valuetext", replay.querySelector('[role="status"]').textContent);
+    }
     if (bench) this.paint(bench.marks, bench.raw);
     const live = this.one('[data-part="said"]');
     if (said && live) live.textContent = said;

@@ -14,6 +14,7 @@ from .show import shorten, visible
 from .words import cause_words
 
 _MOST_FAULTS = 3
+_DOUBLED = ("decode.duplicate-key", "decode.duplicate-string-tag")
 _CUT_BY = {
     "length": "the token limit was reached",
     "open_call": "nothing says why",

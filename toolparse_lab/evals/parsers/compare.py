@@ -23,7 +23,7 @@ from ...formats.like import ProtocolLike
 from ...formats.registry import protocols as known_protocols
 from ...middleware.content_parts import parse_generated_text
 from ...views import render_result, style
-from ...views.html import badge, table_of, text_of
+from ...views.html import badge, standalone, table_of, text_of
 from ...views.show import one_line, shorten
 from .outside import outside_calls, parser_of
 
@@ -174,7 +174,7 @@ class Comparison:
         return build_frame("readings", columns, len(rows))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": _html(self.readings)}
+        return {"text/plain": str(self), "text/html": standalone(_html(self.readings))}
 
     def __str__(self) -> str:
         """Return the table as text, one line per reading, cut at the width of a wide terminal."""

@@ -26,6 +26,7 @@ from ...core.types import DEFAULT_OPTIONS, Blame, ParseResult
 from ...runner.exchange.redaction import redact_named
 from ...views import render_page, render_result
 from ...views.blame import render_blame
+from ...views.html import standalone
 from ...views.rows import Fault
 from ...views.templating import Markup, render
 from ..cases.target import is_optional, wanted_calls
@@ -104,13 +105,14 @@ class Exports:
             result.tokens if result else None,
             chunks,
         )
-        return render(
+        html = render(
             "evals/scoring/templates/trial.html",
             title=f"{self.case.id} · {self.model} · {self.arm}",
             outcome=str(self.score or self.missing_reason),
             blame=Markup(blame),
             answer=Markup(render_result(result, faults)) if result else "",
         )
+        return standalone(html)
 
 
 def write_tests(trials: Iterable[Exports], path: str | Path) -> Path:

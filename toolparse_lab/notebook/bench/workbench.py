@@ -98,9 +98,10 @@ class Workbench(Answering, anywidget.AnyWidget):
 
     def static_html(self) -> str:
         """Return the present view as HTML without JavaScript."""
-        title = visible(shorten(self.setup.title, 200))
-        said = macro("views/templates/screen.html", "sentence", self._desk.sentence, title)
-        return f'<div class="tpx">{said}</div>{render_result(self.result, self._desk.faults)}'
+        words = Markup('<div class="tpx"><p class="soft">{}</p><p class="why">{}</p></div>').format(
+            shorten(self.setup.title, 200), self._desk.sentence
+        )
+        return f"{words}{render_result(self.result, self._desk.faults)}"
 
     def _ipython_display_(self, **kwargs: Any) -> None:
         bundle = super()._repr_mimebundle_(**kwargs)
@@ -326,11 +327,10 @@ class Desk:
         values = message.get("values") or {}
         timeline = timeline_of(self.setup, int(values.get("size") or 0))
         last = len(timeline["ends"]) - 1
-        asked = values.get("step")
-        step = (
-            last if asked in (None, "") or "size" in (message.get("changed") or ()) else int(asked)
-        )
-        return str(macro(TEMPLATE, "stream", _replayed(self.setup.raw, timeline, min(step, last))))
+        # The end at first, and for chunks of another size.
+        moved = message.get("changed") == ["step"]
+        step = min(max(int(values.get("step") or 0), 0), last) if moved else last
+        return str(macro(TEMPLATE, "stream", _replayed(self.setup.raw, timeline, step)))
 
     def _keep(self, message: Mapping[str, Any]) -> str:
         text = snippet_of(self.setup, self.result, str(message.get("as")))
