@@ -36,6 +36,8 @@ def test_the_usual_answer_is_read_in_one_look(protocol: str) -> None:
     )
     call = written(FORMATS["hermes"], *CALLS[0])
     assert call is not None
+    for _ in range(3):  # the first of which teach how the format writes
+        Reader(setting.protocol, SPECS).parse(call)
     for text in (call, f"I will do that.\n{call}", f"{call}\n{call.replace('900', '7')}\n"):
         assert read_whole(setting, text, None) is not None, text
 

@@ -2,34 +2,28 @@
 
 # How it works
 # ------------
-# In a whole answer of nothing but plain words, openers, bodies that their scanner closes at once,
-# and line breaks between them, `StreamParser` decides the same whatever it is asked, so the parts
-# that wait, quote, hold back and recover need not be made. At the first thing that is not of this
-# kind the answer is left to `StreamParser`. The laws that compare a parse with every way to stream
-# it hold the two to one answer.
+# In an answer of nothing but plain words, calls as their format writes them, and line breaks
+# between them, `StreamParser` decides the same whatever it is asked, so the parts that wait, quote,
+# hold back and recover need not be made. How a format writes a call is learned when the second one
+# comes (`written`). At the first thing that is not of this kind the answer is left to
+# `StreamParser`. The laws that compare a parse with every way to stream it hold the two to one
+# answer.
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from threading import Lock
 from typing import Any
 
-from ..core.types import ParseOptions, ParseResult, Segment, Span, ToolCall
-from ..core.types.spans import make_segment
-from ..formats.base import Codec, Message, Opening
+from ..core.types import ParseOptions, ParseResult
 from ..formats.registry import protocols
-from ..formats.scan import Close
 from .engine import StreamParser
 from .recognition.echoes import echoes_of
-from .recognition.lost_calls import OF_SERVER
-from .recognition.quotation import has_placeholder
-from .recognition.repeats import second_half
 from .recognition.turns import find_turn_end
-from .resolve import Body
 from .state import SHORTEST, Setting
-from .written import Look, learn
+from .written import Look, learn, result_of
 
-_LONGEST = 4000  # characters: a longer answer is read in blocks
 # Words that nothing in any format begins with, and that quote nothing.
 _WORDS = re.compile(r"[^\W\d][\w ,.!?\n]*\n", re.ASCII)
 
@@ -39,12 +33,7 @@ def read_whole(setting: Setting, raw: str, request: Any) -> ParseResult | None:
     looks = setting.looks
     if looks is None:
         looks = setting.looks = _looks_of(setting)
-    result = _read_look(setting, looks, raw, request) if looks.by_start else None
-    if result is None:
-        result = _read_row(setting, raw, request)
-        if result is not None:
-            note(setting, result)
-    return result
+    return _read_look(setting, looks, raw, request) if looks.by_start else None
 
 
 def note(setting: Setting, result: ParseResult) -> None:
@@ -67,12 +56,17 @@ class _Looks:
         if owner not in self._lessons:
             self._lessons[owner] = None  # one call is not worth a lesson
             return
-        lesson = self._lessons[owner]
-        if lesson is None:
-            lesson = self._lessons[owner] = self._lesson(owner)
-        for look in lesson:
-            self.by_start[look.start] = [*self.by_start.get(look.start, ()), look]
-            break
+        if not _learning.acquire(blocking=False):
+            return
+        try:
+            lesson = self._lessons[owner]
+            if lesson is None:
+                lesson = self._lessons[owner] = self._lesson(owner)
+            look = next(lesson, None)
+            if look is not None:
+                self.by_start[look.start] = [*self.by_start.get(look.start, ()), look]
+        finally:
+            _learning.release()
 
     def _lesson(self, owner: str) -> Iterator[Look]:
         own = self._protocol
@@ -98,6 +92,7 @@ class _Looks:
         self.by_start[look.start] = [look, *(other for other in others if other is not look)]
 
 
+_learning = Lock()
 _looks: dict[tuple[int, ParseOptions, bool], _Looks] = {}
 _MOST_LOOKS = 512
 
@@ -149,94 +144,18 @@ def _read_look(setting: Setting, looks: _Looks, raw: str, request: Any) -> Parse
         if marks == ():
             marks = marks_of[look] = look.marks(setting)
         found = None if marks is None else look.read(setting, marks, raw, at)
-        if found is not None and look.call.problems and (request or has_placeholder(raw)):
+        if found is not None and look.call.problems and request:
             return None  # outside its format it may be only shown
         if found is not None:
-            segments, call = found
+            segments, calls = found
             if look is not fitting[0]:
                 looks.prefer(look)
             if request is not None:
                 echoes = echoes_of(request, options, lambda s: s.of(raw))
                 if echoes is not None:
-                    (call,) = echoes.judge((call,))
-            return ParseResult(
-                raw, setting.protocol.id, options, tuple(segments), (call,), (), setting.specs
-            )
+                    calls = [call for c in calls for call in echoes.judge((c,))]
+            return result_of(setting, raw, segments, calls)
     return None
-
-
-def _read_row(setting: Setting, raw: str, request: Any) -> ParseResult | None:
-    if len(raw) > _LONGEST or not raw.isascii() or setting.options.reasoning == "prefilled":
-        return None
-    protocol, resolver, tools = setting.protocol, setting.resolver, setting.tools
-    envelope = protocol.envelope
-    at = _first_opener(setting, raw)
-    if at is None or raw[at] != "<" or (at and not _is_plain(setting, raw[:at])):
-        return None
-    # Many an answer is not for this way, and its first opener says so at once.
-    opening = envelope.open(raw, at, False, tools)
-    if not isinstance(opening, Opening) or opening.kind != "call" or _is_odd(opening, setting):
-        return None
-    if setting.speculates and (
-        envelope.speculates(raw) is not None or envelope.resumes(raw, tools) is not None
-    ):
-        return None
-    echoes = None if request is None else echoes_of(request, setting.options, lambda s: s.of(raw))
-    segments: list[Segment] = [make_segment("text", Span(0, at))] if at else []
-    calls: list[ToolCall] = []
-    size = len(raw)
-    while True:
-        start = at + opening.end
-        rest = raw[start:]
-        close = envelope.scanner(opening, tools).scan(rest, False)
-        if (
-            not isinstance(close, Close)
-            or close.kind != "closer"
-            or close.hidden is not None
-            or close.reached > close.end
-            or close.name is not None
-        ):
-            return None
-        owner = opening.owner.id if opening.owner else ""
-        body = Body(rest[: close.start], start, at, True, "closer", owner)
-        reading = resolver.reading(opening, True)
-        if close.value is not None:
-            reading.strict_value = body.text, close.value[0]
-        decoded = resolver.decode(body, reading)
-        if type(decoded) is not tuple or isinstance(decoded, Message) or len(decoded) != 1:
-            return None
-        if decoded[0].edits or not decoded[0].readable:
-            return None
-        end = start + close.end
-        segment = make_segment("call", Span(at, end), Span(start, start + close.start), True)
-        found = resolver.calls(decoded, body, segment, len(segments), len(calls))
-        if echoes is not None:
-            found = echoes.judge(found)
-        if calls and setting.list_head(found[0]):
-            return None  # what another list says may be said already
-        segments.append(segment)
-        calls += found
-        after = end + 1 if raw[end : end + 1] == "\n" else end
-        if after == size:
-            break
-        if raw[after] != "<" or after == end:
-            return None
-        segments.append(make_segment("text", Span(end, after)))
-        at = after
-        opening = envelope.open(raw, at, False, tools)
-        if not isinstance(opening, Opening) or opening.kind != "call" or _is_odd(opening, setting):
-            return None
-    if after > end:
-        segments.append(make_segment("text", Span(end, after)))
-    # Calls without arguments may be a server's, whose text says more.
-    is_server = protocol.id == "auto" or protocol.id in OF_SERVER
-    if is_server and any(call.arguments_json == "{}" for call in calls):
-        return None
-    if second_half(calls, segments[0].kind == "text"):
-        return None
-    return ParseResult(
-        raw, protocol.id, setting.options, tuple(segments), tuple(calls), (), setting.specs
-    )
 
 
 def _first_opener(setting: Setting, raw: str) -> int | None:
@@ -264,10 +183,3 @@ def _is_plain(setting: Setting, words: str) -> bool:
         return False
     closers = setting.closers if len(words) >= SHORTEST else None
     return closers is None or closers.search(words) is None
-
-
-def _is_odd(opening: Opening, setting: Setting) -> bool:
-    if opening.name or opening.whole or opening.speculative or opening.lone or not opening.end:
-        return True
-    codec = (opening.owner or setting.protocol).codec
-    return type(codec).plain_call is not Codec.plain_call  # read in a short way of its own

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import json
 import re
+from ast import literal_eval
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -54,6 +55,7 @@ from ..formats.base import Decoded, Protocol
 from ..formats.json.header import NO_TOOL_WORDS
 from ..formats.json.source import unescape_offsets
 from .provenance import find_spans, trace_table
+from .recognition.repeats import second_half
 from .resolve import Body
 from .state import Setting
 
@@ -166,6 +168,7 @@ class Look:
     takes_misfits: bool = False
     takes_words: bool = False
     takes_line: bool = False
+    between: tuple[str, ...] = ()  # what may be between two calls
     fixed_marks: tuple[str, ...] | None = None
 
     def marks(self, setting: Setting) -> tuple[str, ...] | None:
@@ -187,8 +190,37 @@ class Look:
 
     def read(
         self, setting: Setting, marks: tuple[str, ...], raw: str, at: int
-    ) -> tuple[list[Segment], ToolCall] | None:
-        """Return the segments and the call of a text whose first opener is at `at`."""
+    ) -> tuple[list[Segment], list[ToolCall]] | None:
+        """Return the segments and the calls of a text whose first opener is at `at`."""
+        segments = [make_segment("text", Span(0, at))] if at else []
+        calls: list[ToolCall] = []
+        if at and not self.takes_words:
+            return None
+        while True:
+            found = self._call(setting, marks, raw, at, segments, len(calls))
+            if found is None:
+                return None
+            call, end = found
+            calls.append(call)
+            if end == len(raw):
+                break
+            at = end + 1 if raw[end] == "\n" else end
+            if at > end:
+                segments.append(make_segment("text", Span(end, at)))
+            if at == len(raw):
+                if not self.takes_line:
+                    return None
+                break
+            if raw[end:at] not in self.between:
+                return None
+        again = second_half(calls, segments[0].kind == "text") if len(calls) > 3 else ()
+        return None if again else (segments, calls)
+
+    def _call(
+        self, setting: Setting, marks: tuple[str, ...], raw: str, at: int,
+        segments: list[Segment], number: int,
+    ) -> tuple[ToolCall, int] | None:  # fmt: skip
+        # The call that is written at `at`, and where it ends.
         head = self.before.match(raw, at)
         if head is None:
             return None
@@ -206,7 +238,7 @@ class Look:
         else:
             end = hole.row.match(raw, start).end()  # type: ignore[union-attr]
         tail = self.after.match(raw, end)
-        if tail is None or (at and not self.takes_words):
+        if tail is None:
             return None
         for mark in marks:
             if raw.find(mark, start, end) >= 0:
@@ -216,7 +248,6 @@ class Look:
             again = regs[self.again_group]
             if raw[again[0] : again[1]] != name:
                 return None
-        segments = [make_segment("text", Span(0, at))] if at else []
         index, stop = 0, at
         for kind, first, last, inner, closed, escaped, is_call in self.parts:
             begin, stop = regs[first][0], regs[last][0]
@@ -226,10 +257,6 @@ class Look:
             if is_call:
                 index = len(segments)
             segments.append(make_segment(kind, Span(begin, stop), body, closed, escaped))
-        if stop < len(raw):
-            if not self.takes_line:
-                return None
-            segments.append(make_segment("text", Span(stop, len(raw))))
         name_span = Span(*regs[self.name_group]) if self.call.has_place else None
         wire_id = head[self.id_group] if self.id_group else None
         problems = tuple(
@@ -240,12 +267,12 @@ class Look:
                 for p, a, b in self.call.problems
             ]
         )
-        facts = (index, name, name_span, wire_id, problems, segments[index])
+        facts = (number, index, name, name_span, wire_id, problems, segments[index])
         if type(hole) is _Json:
             call = self._json_call(setting, raw, start, end, value, tool, facts)
         else:
             call = self._parameter_call(setting, raw, start, end, tool, facts, regs)
-        return None if call is None else (segments, call)
+        return None if call is None else (call, stop)
 
     def _json_call(
         self, setting: Setting, raw: str, start: int, end: int, value: Any, tool: ToolSpec | None,
@@ -257,13 +284,13 @@ class Look:
         limit = options.max_depth - _LEVELS_AROUND
         if end - start > limit and too_deep(raw, [value], limit):
             return None
-        index, name, name_span, wire_id, problems, segment = facts
+        number, index, name, name_span, wire_id, problems, segment = facts
         protocol, _, confidence, steps, _ = self.call
         places = _nested_places if self.hole.nested else _places  # type: ignore[union-attr]
         if _plainly_fits(value, tool, options):
             text = write_canonical(value)
             return make_call(
-                0, index, name, name_span, wire_id, protocol, "ok", confidence, text, text, (),
+                number, index, name, name_span, wire_id, protocol, "ok", confidence, text, text, (),
                 steps, problems, segment, OriginTable(partial(places, raw, start, end)),
             )  # fmt: skip
         if not self.takes_misfits:
@@ -275,7 +302,7 @@ class Look:
             unescape=unescape_offsets,
         )  # fmt: skip
         body = Body(raw[begin:end], begin, segment.span.start, True, "closer", protocol)
-        (call,) = setting.resolver.calls((decoded,), body, segment, index, 0)
+        (call,) = setting.resolver.calls((decoded,), body, segment, index, number)
         return None if call.problems else call
 
     def _parameter_call(
@@ -283,7 +310,7 @@ class Look:
         facts: tuple[Any, ...], regs: tuple[tuple[int, int], ...],
     ) -> ToolCall | None:  # fmt: skip
         hole: Any = self.hole
-        index, name, name_span, wire_id, problems, segment = facts
+        number, index, name, name_span, wire_id, problems, segment = facts
         protocol, _, confidence, steps, _ = self.call
         root = hole.root and (regs[hole.root[0]][0], regs[hole.root[1]][0])
         if hole.untyped:
@@ -303,7 +330,7 @@ class Look:
             account = LateAccount(_text_account, hole, raw, start, end, root, texts, tool)
             if wire_id is None and not problems:
                 return make_late_call(
-                    0, index, name, name_span, protocol, arguments_json, segment, account
+                    number, index, name, name_span, protocol, arguments_json, segment, account
                 )
             return None
         value: dict[str, Value] = {}
@@ -313,7 +340,9 @@ class Look:
             count += 1
             kind = hole.constants.get(last, _TEXT)
             text = unit[last]
-            if kind is _TEXT:
+            if kind is _QUOTED and "\\" in text:
+                text = _unquoted(text, raw[unit.start(last) - 1])
+            if kind is _TEXT or kind is _QUOTED:
                 value[unit[last - 1]] = text
             else:
                 value[unit[last - 1]] = _number(text) if kind is _NUMBER else kind
@@ -323,13 +352,18 @@ class Look:
             return None
         text = write_canonical(value)
         return make_call(
-            0, index, name, name_span, wire_id, protocol, "ok", confidence, text, text, (), steps,
-            problems, segment,
+            number, index, name, name_span, wire_id, protocol, "ok", confidence, text, text, (),
+            steps, problems, segment,
             OriginTable(partial(_unit_places, hole, raw, start, end, root)),
         )  # fmt: skip
 
 
-_TEXT, _NUMBER = object(), object()
+_TEXT, _QUOTED, _NUMBER = object(), object(), object()
+
+
+def _unquoted(text: str, quote: str) -> str:
+    value: str = literal_eval(f"{quote}{text}{quote}")
+    return value
 
 
 def _number(text: str) -> Value:
@@ -462,6 +496,7 @@ _TRIALS: tuple[dict[str, Value], ...] = (
     {_KEYS[2]: {"a": [1, {"b": None}], "c": -2.25e3}},
     {_KEYS[2]: [[], {}, True]},
 )
+_ESCAPED = "a'b\"c\\d\ne\tf"
 _MISFIT: dict[str, Value] = {_KEYS[1]: "70"}
 
 
@@ -488,7 +523,7 @@ def learn(
         for text in dict.fromkeys(learner.texts()):
             with suppress(_Unlearned, ToolparseError, ValueError):
                 yield learner.look(text)
-    except (_Unlearned, ToolparseError, ValueError):
+    except Exception:  # a format of somebody else's that does not write is read the long way
         return
 
 
@@ -569,7 +604,11 @@ class _Learner:
             text = rf"(?:[^<{marks}&\s](?:[^<{marks}&]*[^<{marks}&\s])?)?"
         else:
             text = rf"[^{marks}&\x00-\x1f]*"
-        units: list[tuple[_Unit, Any]] = [(string._replace(text=text), _TEXT)]
+        kind: Any = _TEXT
+        # A quoted text may have escapes, if they are Python's.
+        if string.closer[:1] in ("'", '"') and self._has_escapes(string.closer[0]):
+            text, kind = rf"{text}(?:\\[\\'\"nrt]{text})*", _QUOTED
+        units: list[tuple[_Unit, Any]] = [(string._replace(text=text), kind)]
         self._row = self._written(string, "Zqa one", _KEYS[0]) + sep
         if untyped:
             self._row += self._written(string, "70707", _KEYS[1])
@@ -577,18 +616,18 @@ class _Learner:
             ("integer", 70707, 80808), ("number", 1.5, 2.5), (True, True, True),
             (False, False, False), (None, None, None),
         )  # fmt: skip
-        for kind, first, second in () if untyped else kinds:
+        for value, first, second in () if untyped else kinds:
             try:
                 unit = self._unit(first, second)
             except (_Unlearned, ToolparseError, ValueError):
                 continue
             if (unit[0], unit[2], unit[3]) != (head, sep, tail):
                 continue
-            if kind == "integer":
+            if value == "integer":
                 self._row += self._written(unit[1], "70707", _KEYS[1])
-            is_number = isinstance(kind, str)
-            pattern = _NUMBERS[kind] if is_number else re.escape(unit[1].text)
-            units.append((unit[1]._replace(text=pattern), _NUMBER if is_number else kind))
+            is_number = isinstance(value, str)
+            pattern = _NUMBERS[value] if is_number else re.escape(unit[1].text)
+            units.append((unit[1]._replace(text=pattern), _NUMBER if is_number else value))
         others = []
         if string.closer == "'" and not untyped:
             double = _Unit(
@@ -596,10 +635,20 @@ class _Learner:
                 r'[^"\\\x00-\x1f]*',
                 string.closer.replace("'", '"'),
             )
-            others = [(double, _TEXT)]
+            if kind is _QUOTED:
+                escapes = rf"(?:\\[\\'\"nrt]{double.text})*"
+                double = double._replace(text=double.text + escapes)
+            others = [(double, kind)]
         for extra in ([others] if others else []) + [[]]:
             for loose in (True, False) if sep != sep.rstrip() and sep.strip() else (False,):
                 yield _parameters_of([*units, *extra], sep, loose, untyped)
+
+    def _has_escapes(self, quote: str) -> bool:
+        try:
+            text = self._unit(_ESCAPED, _ESCAPED)[1].text
+            return _unquoted(text, quote) == _ESCAPED
+        except (_Unlearned, ToolparseError, ValueError, SyntaxError):
+            return False
 
     def _written(self, unit: _Unit, text: str, key: str) -> str:
         return unit.opener.replace("\0", key) + text + unit.closer.replace("\1", key)
@@ -783,7 +832,7 @@ class _Learner:
         literals = " ".join(t.text for t in tokens if t.kind == "literal")
         words = frozenset((*re.findall(r"\w+", literals), *NO_TOOL_WORDS))
         return Look(
-            self._owner, hole, start, re.compile(patterns[0]), re.compile(rf"{patterns[1]}\n?+\Z"),
+            self._owner, hole, start, re.compile(patterns[0]), re.compile(patterns[1]),
             name_group, id_group, again_group, template, tuple(parts), row, words,
         )  # fmt: skip
 
@@ -846,6 +895,12 @@ class _Learner:
         outside = look.start == "`" or bool(look.call.problems)
         look.takes_words = agree[0] is True and False not in agree and not outside
         look.takes_line = True
+        other = self._with(tokens, {_KEYS[1]: 7})
+        if other is not None and not look.call.problems and not self._owner.codec.list_head:
+            for gap in ("\n", ""):
+                look.between += (gap,)
+                if self._agrees(look, gap.join((base, other, base))) is not True:
+                    look.between = look.between[:-1]
         look.takes_line = self._agrees(look, base + "\n") is True and (
             not look.takes_words or self._agrees(look, f"{_WORDS_BEFORE}{base}\n") is True
         )
@@ -885,10 +940,12 @@ class _Learner:
         )
 
 
-def result_of(setting: Setting, raw: str, segments: list[Segment], call: ToolCall) -> ParseResult:
-    """Return the result of a text with one call."""
+def result_of(
+    setting: Setting, raw: str, segments: list[Segment], calls: list[ToolCall]
+) -> ParseResult:
+    """Return the result of a text of plain calls."""
     return ParseResult(
-        raw, setting.protocol.id, setting.options, tuple(segments), (call,), (), setting.specs
+        raw, setting.protocol.id, setting.options, tuple(segments), tuple(calls), (), setting.specs
     )
 
 
