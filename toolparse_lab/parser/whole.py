@@ -38,7 +38,7 @@ def read_whole(setting: Setting, raw: str, request: Any) -> ParseResult | None:
 
 def note(setting: Setting, result: ParseResult) -> None:
     """Learn how plain calls like that of a result are written, once there are several of them."""
-    if len(result.calls) == 1 and result.calls[0].ok and not result.calls[0].edits:
+    if result.calls and all(call.ok and not call.edits for call in result.calls):
         setting.looks.note(result.calls[0].protocol)
 
 
@@ -140,8 +140,9 @@ def _read_look(setting: Setting, looks: _Looks, raw: str, request: Any) -> Parse
             return None
     marks_of = setting.marks
     for look in fitting:
-        marks = marks_of.get(look, ())
-        if marks == ():
+        if look in marks_of:
+            marks = marks_of[look]
+        else:
             marks = marks_of[look] = look.marks(setting)
         found = None if marks is None else look.read(setting, marks, raw, at)
         if found is not None and look.call.problems and request:

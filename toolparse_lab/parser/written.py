@@ -49,7 +49,7 @@ from ..core.types import (
     ToolCall,
 )
 from ..core.types.call import LateAccount, make_call, make_late_call
-from ..core.types.spans import StepSpans, make_problem, make_segment
+from ..core.types.spans import StepSpans, make_segment
 from ..core.values import Value, write_canonical
 from ..formats.base import Decoded, Protocol
 from ..formats.json.header import NO_TOOL_WORDS
@@ -123,6 +123,7 @@ class _Parameters(NamedTuple):
     unit: re.Pattern[str]
     constants: Mapping[int, Value]
     untyped: bool
+    stops: str  # characters that no value holds
     root: tuple[int, int] | None = None
 
 
@@ -182,7 +183,12 @@ class Look:
             *envelope.heads(setting.tools), *envelope.closers,
             *envelope.closers_in_text(setting.tools),
         )  # fmt: skip
-        values = (t for t in literals if len(t.strip('{}[]",: \n')) > 1 and t not in self.row)
+        stops = self.hole.stops if isinstance(self.hole, _Parameters) else ""
+        values = (
+            t
+            for t in literals
+            if len(t.strip('{}[]",: \n')) > 1 and t not in self.row and not set(stops) & set(t)
+        )
         marks = (*self.bars, *dict.fromkeys(values))
         if envelope.heads_are_fixed:
             self.fixed_marks = marks
@@ -259,14 +265,11 @@ class Look:
             segments.append(make_segment(kind, Span(begin, stop), body, closed, escaped))
         name_span = Span(*regs[self.name_group]) if self.call.has_place else None
         wire_id = head[self.id_group] if self.id_group else None
-        problems = tuple(
-            [
-                make_problem(
-                    p.stage, p.code, p.severity, p.message, p.path, Span(regs[a][0], regs[b][0])
-                )
-                for p, a, b in self.call.problems
-            ]
-        )
+        problems: tuple[Problem, ...] = ()
+        if self.call.problems:
+            problems = tuple(
+                replace(p, span=Span(regs[a][0], regs[b][0])) for p, a, b in self.call.problems
+            )
         facts = (number, index, name, name_span, wire_id, problems, segments[index])
         if type(hole) is _Json:
             call = self._json_call(setting, raw, start, end, value, tool, facts)
@@ -598,9 +601,11 @@ class _Learner:
         if untyped and not string.closer.strip():
             raise _Unlearned
         marks = re.escape(edge + "\\" * (not untyped))
+        stops = ""
         if not string.closer.strip():
             text = _BARE_TEXT
         elif string.closer.lstrip()[0] in "<]":
+            stops = "<&"
             text = rf"(?:[^<{marks}&\s](?:[^<{marks}&]*[^<{marks}&\s])?)?"
         else:
             text = rf"[^{marks}&\x00-\x1f]*"
@@ -641,7 +646,7 @@ class _Learner:
             others = [(double, kind)]
         for extra in ([others] if others else []) + [[]]:
             for loose in (True, False) if sep != sep.rstrip() and sep.strip() else (False,):
-                yield _parameters_of([*units, *extra], sep, loose, untyped)
+                yield _parameters_of([*units, *extra], sep, loose, untyped, stops)
 
     def _has_escapes(self, quote: str) -> bool:
         try:
@@ -969,7 +974,7 @@ def _common_end(a: str, b: str) -> str:
 
 
 def _parameters_of(
-    units: list[tuple[_Unit, Any]], sep: str, loose: bool, untyped: bool
+    units: list[tuple[_Unit, Any]], sep: str, loose: bool, untyped: bool, stops: str
 ) -> _Parameters:
     # Each kind has two groups: of the name and of the text.
     patterns, constants = [], {}
@@ -981,6 +986,7 @@ def _parameters_of(
     between = re.escape(sep.rstrip()) + " ?" if loose else re.escape(sep)
     return _Parameters(
         re.compile(_row(patterns, between)), re.compile("|".join(patterns)), constants, untyped,
+        stops,
     )  # fmt: skip
 
 
