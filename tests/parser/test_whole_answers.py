@@ -20,6 +20,7 @@ from toolparse_lab.parser.state import Setting, setting_of
 from toolparse_lab.parser.whole import read_whole
 
 FORMATS = dict(formats())
+PROTOCOLS = tp.protocols()
 SPECS = tool_specs(TOOLS)
 WORDS = ("I will look that up.", "Sure", "user", "The assistant says", "send_money", "For example",
          "AI", "reboot now", "Done.\n\nThen", "system", "Action", "<think>", "`", '"', "e.g.", "json")  # fmt: skip
@@ -104,8 +105,8 @@ AROUND = (
 
 def settings_of(name: str) -> list[Setting]:
     """Settings that have learned how a format writes calls: by its name and by `auto`."""
-    settings = [setting_of(p, SPECS, tp.ParseOptions()) for p in (FORMATS[name], AUTO)]
-    call = written(FORMATS[name], *CALLS[0])
+    settings = [setting_of(p, SPECS, tp.ParseOptions()) for p in (PROTOCOLS[name], AUTO)]
+    call = written(PROTOCOLS[name], *CALLS[0])
     assert call is not None
     for setting in settings:
         for _ in range(3):
@@ -119,7 +120,7 @@ def settings_of(name: str) -> list[Setting]:
 def test_a_call_is_read_by_the_form_in_which_it_is_written(
     name: str, arguments: dict[str, Any], around: str, spaced: bool
 ) -> None:
-    call = written(FORMATS[name], "send_money", json.dumps(arguments))
+    call = written(PROTOCOLS[name], "send_money", json.dumps(arguments))
     if call is None:
         return
     if spaced:
@@ -135,12 +136,13 @@ def test_a_call_is_read_by_the_form_in_which_it_is_written(
             assert whole.to_dict() == engine.to_dict(), text
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.exhaustive(4)
 def test_a_small_call_takes_few_python_calls(name: str) -> None:
-    call = written(FORMATS[name], *CALLS[0])
+    call = written(PROTOCOLS[name], *CALLS[0])
     if call is None:
         return
-    reader = Reader(FORMATS[name], SPECS)
+    reader = Reader(PROTOCOLS[name], SPECS)
     for _ in range(3):
         reader.parse(call)
     count = 0
