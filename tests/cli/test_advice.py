@@ -130,14 +130,14 @@ def test_a_pipe_has_the_columns_that_are_wished(
     assert main(["run", "plan.toml", "--quiet"]) == 0
     wide = capsys.readouterr().out
     head = next(line for line in wide.splitlines() if line.startswith("model"))
-    assert "prompt protocol" in head
+    assert "asked in" in head
     assert f"0{'100 %':>19}" in head
     assert "repaired: edits allowed" in wide
     assert "1 case · " in wide
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["report"]) == 0
     narrow = capsys.readouterr().out
-    assert max(map(len, narrow.split("\n\nwhat went wrong")[0].splitlines())) <= 80
+    assert max(map(len, narrow.split("\n\nWhat goes wrong")[0].splitlines())) <= 80
     assert "repaired" not in narrow
     assert "strict: as written" in narrow
 

@@ -56,6 +56,7 @@ MOST_LINES = 5_000
 MOST_CAUSES = 8
 """The causes that have a column of their own; the smallest others are counted together."""
 MOST_DOTS = 60
+_MANY = 12  # cells or differences, beyond which what the table of shares has too is folded
 _WIDEST = 5  # cells in the one row of a table
 MAX_FLIPS = 100
 """How many flips a page unfolds; a notebook's output unfolds a tenth of them."""
@@ -307,6 +308,7 @@ def _contrast(report: Report, conclusion: Conclusion) -> dict[str, Any] | None:
     return {
         "title": f"{AGAINST.get(conclusion.on, 'One against the other')}, same cases",
         "table": _drawn(contrast(conclusion, report.level)),
+        "many": counted(n, "difference") if (n := len(conclusion.frame)) > _MANY else "",
     }
 
 
@@ -502,7 +504,8 @@ def _dots(report: Report) -> dict[str, Any] | None:
     if missing.any():
         lead += " Dashed: from the worst to the best that missing trials leave open."
     words = "; ".join(f"{row['name']} {row['share']}" for row in rows)
-    return {"label": words, "lead": lead, "rows": rows, "ticks": ticks}
+    many = counted(len(rows), "interval") if len(rows) > _MANY else ""
+    return {"label": words, "lead": lead, "rows": rows, "ticks": ticks, "many": many}
 
 
 def _scale(low: float, high: float) -> tuple[float, float, list[str]]:
@@ -544,6 +547,7 @@ def _wrong(report: Report, cells: Sequence[FailingCell]) -> dict[str, Any]:
                 "all": f"{cell.n:,}",
             }
             for cell in cells
+            if cell.n or len(cells) <= _MANY
         ],
     }
 
@@ -594,7 +598,11 @@ def _comparison_body(c: ArmComparison, max_flips: int, about: str = "") -> str:
         heat_of=None,
         dots_of=None,
         wrong_of=None,
-        contrast={"title": f"{c.b} against {c.a}, same cases", "table": _drawn(comparison(c))},
+        contrast={
+            "title": f"{c.b} against {c.a}, same cases",
+            "table": _drawn(comparison(c)),
+            "many": "",
+        },
         folded=folded,
     )
 
