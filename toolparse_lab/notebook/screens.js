@@ -71,8 +71,8 @@ class Screen {
     const replay = this.one("[data-last]");
     if (replay) {
       const slider = this.one('[name="step"]');
-      slider.max = replay.dataset.last;
-      slider.value = replay.dataset.step;
+      // Who moves it is ahead of the answers.
+      if (slider.max !== replay.dataset.last) slider.value = slider.max = replay.dataset.last;
       slider.setAttribute("aria-valuetext", replay.querySelector('[role="status"]').textContent);
     }
     if (bench) this.paint(bench.marks, bench.raw);
