@@ -91,7 +91,7 @@ def test_the_report_counts_layers(lab: tp.Lab) -> None:
     layers = report.layers
     assert set(layers["layer"]) >= {"server", "client", "transport", "template"}
     assert "none" not in set(layers["layer"])
-    assert "which layer broke it" in str(report)
+    assert "Which layer broke it" in str(report)
 
 
 def test_a_verdict_is_a_sentence_with_its_evidence() -> None:
