@@ -612,7 +612,8 @@ class _Learner:
         kind: Any = _TEXT
         # A quoted text may have escapes, if they are Python's.
         if string.closer[:1] in ("'", '"') and self._has_escapes(string.closer[0]):
-            text, kind = rf"{text}(?:\\[\\'\"nrt]{text})*", _QUOTED
+            text, kind = text.replace("&", ""), _QUOTED
+            text = rf"{text}(?:\\[\\'\"nrt]{text})*"
         units: list[tuple[_Unit, Any]] = [(string._replace(text=text), kind)]
         self._row = self._written(string, "Zqa one", _KEYS[0]) + sep
         if untyped:
