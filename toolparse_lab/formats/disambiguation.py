@@ -566,7 +566,10 @@ def _stands_bare(text: str, body: str, place: Place | None) -> bool:
         return True
     start, end = place
     in_section = body.startswith(_CDATA[0], max(0, start - len(_CDATA[0])))
-    return text.strip() in body[start:end] and not in_section
+    if in_section:
+        return False
+    # A reference elsewhere in the value says nothing of its tags.
+    return text.strip() in body[start:end] or 0 < text.count("<") == body.count("<", start, end)
 
 
 def _has_broken_closer(text: str, names: frozenset[str]) -> bool:
