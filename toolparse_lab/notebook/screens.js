@@ -356,6 +356,11 @@ class Screen {
       event.stopPropagation();
       return;
     }
+    // A slider has arrows of its own.
+    if (inside && target.type === "range" && /^(Arrow|Home|End|Page)/.test(key)) {
+      event.stopPropagation();
+      return;
+    }
     if (!this.press(key, target)) return;
     event.preventDefault();
     event.stopPropagation();
