@@ -92,7 +92,9 @@ def render_text(report: Report, width: int | None = None) -> str:
         lines += [table, ""]
     # These two show trials to look at, which no width takes away.
     wide = [x for x in (failures(report), codes(report)) if x.rows]
-    others = [x for x in listings_of(report) if x.title != "Problem codes"]
+    # The first table has the levels of help, and the one of causes what happened.
+    said = {"Problem codes", "Less and more help", "What happened"}
+    others = [x for x in listings_of(report) if x.title not in said]
     for listing, most in [*((x, None) for x in wide), *((x, width) for x in others)]:
         # A ladder without its last rungs would say nothing of them.
         table, _ = _fitting(listing, most, None if listing.title == RUNGS else _MOST_ROWS)
