@@ -5,9 +5,13 @@ Run python scripts/picture.py. It needs Chromium and playwright.
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import toolparse_lab as tp
@@ -58,20 +62,42 @@ def main() -> int:
             page.screenshot(path=str(target), clip=_box(page))
             page.close()
 
-        bench = tp.workbench(RAW, "hermes", TOOLS).export_html(Path(folder) / "bench.html")
-        page = browser.new_page(viewport={"width": 1180, "height": 1300}, device_scale_factor=2)
-        page.goto(bench.resolve().as_uri())
-        page.get_by_role("tab", name="repaired").first.click()
-        page.locator("summary", has_text="Stream").click()
-        page.get_by_role("slider", name="Chunk").focus()
-        page.keyboard.press("Home")
-        for _ in range(70):
-            page.keyboard.press("ArrowRight")
-        page.screenshot(path=str(IMAGES / "workbench.png"), clip=_box(page))
+        with _opened(Path(folder)) as address:
+            page = browser.new_page(viewport={"width": 1180, "height": 960}, device_scale_factor=2)
+            page.goto(address)
+            # The first parse of a process also loads what parses.
+            page.get_by_label("recover").uncheck()
+            page.get_by_role("button", name="As recorded").click()
+            page.locator('[name="recover"]:checked').wait_for()
+            page.locator("summary", has_text="As a stream").click()
+            page.get_by_role("spinbutton", name="Characters a chunk").fill("1")
+            page.locator('[data-part="stream"][data-last]').wait_for()
+            chunk = page.get_by_role("slider", name="Chunk")
+            chunk.fill("120")
+            page.get_by_text("chunk 121 of").wait_for()
+            page.screenshot(path=str(IMAGES / "workbench.png"))
         browser.close()
     for image in (TARGET, DARK, IMAGES / "workbench.png"):
         print(image.relative_to(Path.cwd()) if image.is_relative_to(Path.cwd()) else image)
     return 0
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[str]:
+    """The address of the same answer on the workbench."""
+    (folder / "answer.txt").write_text(RAW, encoding="utf-8")
+    (folder / "tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
+    words = ["open", "answer.txt", "--protocol", "hermes", "--tools", "tools.json", "--no-browser"]
+    server = subprocess.Popen(  # noqa: S603 - this package itself
+        [sys.executable, "-m", "toolparse_lab.cli", *words],
+        cwd=folder, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        line = server.stdout.readline() if server.stdout else ""
+        yield line[line.index("http://") :].split()[0]
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def _box(page: object) -> dict[str, float]:

@@ -16,7 +16,7 @@ def test_evidence_is_shown_with_the_text_its_tokens_and_its_chunks_around_it() -
     tokens = Tokens(RAW, (8, 36), logprobs=(-0.1, -0.2))
     page = render_blame(VERDICT, RAW, tokens, [RAW[:4], RAW[4:20], RAW[20:]])
     assert "characters 8 to 44; token 1, the least likely" in page
-    assert "81.9%" in page
+    assert "82 %" in page
     assert "chunks 1 to 2" in page
     assert "I look. <span" in page
     assert "&lt;tool_call&gt;{&#34;name&#34;" in page or "&lt;tool_call&gt;{&quot;name" in page

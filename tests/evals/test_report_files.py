@@ -118,8 +118,8 @@ def test_comparisons_are_written(tmp_path: Path) -> None:
     assert EVIL in outline.text
     assert "script" not in {t for t, _ in outline.tags}
     assert "Cases that flip 3 cases" in outline.text
-    assert "case-1 lost: correct → attempted_unparseable" in outline.text
-    assert "4 cases that only one side has" in outline.text
+    assert "case-1 lost: right → call not read" in outline.text
+    assert "Cases that only one side has 4 cases" in outline.text
     text = found.save(tmp_path / "c.md").read_text("utf-8")
     assert "## Flipped cases: 3" in text
     assert "<script>" not in text

@@ -256,6 +256,8 @@ def test_arms_that_are_pooled_are_no_repetitions(lab: Any) -> None:
         "Several arms are counted together under hermes and morph_xml" in n for n in found.notes
     )
     assert "\N{REPLACEMENT CHARACTER}" not in str(found)
+    assert "trial of hermes" in str(found)
+    assert "outcome a" not in str(found)
 
 
 def test_a_report_by_other_matchers(lab: Any) -> None:

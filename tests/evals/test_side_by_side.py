@@ -103,8 +103,8 @@ def test_the_widget_holds_text_alone_and_writes_a_page(tmp_path: Path) -> None:
 
     view = CoercionDiff(read("none"), read("lossy"), ("none", "\x1b[31m<lossy>"))
     assert view.rows == side_rows(read("none"), read("lossy"))
-    payload = json.dumps(view._payload, ensure_ascii=False)
-    assert not HIDDEN.search(payload)
+    payload = view._html
+    assert not HIDDEN.search(payload.replace("\n", ""))
     assert "call 0 /c" in str(view)
     assert not HIDDEN.search(str(view).replace("\n", ""))
     page = view.export_html(tmp_path / "side.html").read_text("utf-8")

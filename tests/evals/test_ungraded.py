@@ -59,6 +59,10 @@ def test_what_is_known_without_a_target(lab: tp.Lab) -> None:
     assert "Without a target" in page
     assert "may be executed" in page
     assert "Less and more help" not in page
+    assert "not judged 1" not in page, "the verdicts say what the answers are"
+    causes = [line.split("  ")[0] for line in text.partition("What goes wrong")[2].splitlines()]
+    causes = causes[3 : causes.index("", 2)]
+    assert len(set(causes)) == len(causes), "a cause has one row, whatever its outcomes are"
     assert "## Without a target" in report.markdown()
 
 

@@ -279,6 +279,27 @@ def test_no_message_of_a_front_end_is_an_exception_in_the_kernel(tmp_path: Path)
     assert sent
 
 
+def test_a_log_is_called_by_its_name_and_has_the_intervals_of_its_report(tmp_path: Path) -> None:
+    log = tmp_path / "answers.jsonl"
+    rows = [
+        {"id": f"c{n}", "input": f"q{n % 3}", "raw": TEXT if n % 4 else "<tool_call>{"}
+        for n in range(30)
+    ]
+    log.write_text("\n".join(json.dumps({**row, "protocol": "hermes"}) for row in rows))
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        run = lab.ingest(log, tools=str(tmp_path / "tools.json"))
+        view, report = run.browse(), run.report()
+    assert view.title == "answers.jsonl"
+    (cell,) = view._rows.cells({})["cells"]
+    (figures,) = report.ungraded.to_dict("records")
+    assert tuple(cell[-2:]) == pytest.approx((figures["ci_low"], figures["ci_high"]))
+    # What hides the search gives way to it.
+    view.answer({"kind": "step", "by": 1})
+    search = '[data-key="/"]'
+    assert view.answer({"kind": "close", "focus": search})["focus"] == search
+
+
 def test_the_page_answers_by_its_status(tmp_path: Path) -> None:
     run_id = ingested(tmp_path / "runs.db")
     subject = {
@@ -322,6 +343,11 @@ def test_the_page_answers_by_its_status(tmp_path: Path) -> None:
             assert f'href="/report/{run_id}"' in first
             page = (await client.get(f"report/{run_id}")).text
             assert f'href="/run/{run_id}"' in page
+            # The report has no script, and is as dark as the page was made.
+            named = dict(headers, Cookie=f"{headers['Cookie']}; toolparse-theme=dark")
+            dark = (await client.get(f"report/{run_id}", headers=named)).text
+            assert '<html data-theme="dark"' in dark
+            assert '<html data-theme="auto"' in page
             assert "All 2 answers can be executed" in first
             assert "All 2 answers can be executed" in page
             assert (await client.get("report/none")).status_code == 404

@@ -88,6 +88,13 @@ def test_a_wrong_name_brings_near_ones() -> None:
     assert "auto" in str(caught.value.expected)
 
 
+def test_tools_in_the_place_of_a_protocol_are_told_so() -> None:
+    for tools in ([{"name": "f"}], {"name": "f"}):
+        with pytest.raises(tp.errors.UnknownProtocol, match="the protocol is missing") as caught:
+            tp.parse("", tools)  # type: ignore[arg-type]
+        assert 'tp.parse(text, "auto", tools)' in str(caught.value)
+
+
 @pytest.mark.parametrize("protocol", ["auto", *tp.protocols()])
 def test_openers_of_elements_are_text_where_no_tool_is_known(protocol: str) -> None:
     raw = "see <f> and <!-- a --> and <function"

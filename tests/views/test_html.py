@@ -24,9 +24,20 @@ from toolparse_lab.views.stages import KINDS, MAX_TEXT
 from toolparse_lab.views.templating import style_sheet
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots_render"
-TAGS = {"b", "button", "del", "details", "div", "h3", "i", "ins", "li", "p", "section", "small", "span", "summary",
-        "ul"}  # fmt: skip
-NAMES = {"class", "style", "title", "role", "tabindex", "hidden", "open", "type"}
+TAGS = {"b", "button", "code", "del", "details", "div", "h3", "i", "ins", "li", "p", "section", "small", "span", "summary",
+        "table", "tbody", "td", "th", "thead", "tr", "ul"}  # fmt: skip
+NAMES = {
+    "class",
+    "style",
+    "title",
+    "role",
+    "tabindex",
+    "hidden",
+    "open",
+    "type",
+    "scope",
+    "colspan",
+}
 
 
 class Reader(HTMLParser):

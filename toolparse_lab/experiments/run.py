@@ -502,7 +502,7 @@ class Run:
             policy=policy,
             calls=self.calls_df(policies=(policy,)),
             opener=lambda trial_id: self._at(list(places.loc[trial_id]), policy),
-            title=self.run_id,
+            title=Path(self.plan.cases.source or "").name or self.run_id,
             facts=f"{created.day} {created:%b %Y, %H:%M}",
         )
 

@@ -195,6 +195,13 @@ def protocol_of(x: Any) -> Protocol:
         named = by_id.get(x) or next(aliased, None) or by_id.get(PARSER_NAMES.get(key, key))
         if named is not None:
             return named
+    if isinstance(x, (Mapping, list, tuple)):
+        raise UnknownProtocol(
+            "the protocol is missing: tools stand in its place",
+            got=x,
+            expected='the name of a format, or "auto", before the tools',
+            hint='tp.parse(text, "auto", tools)',
+        )
     raise UnknownProtocol(
         "no protocol of this name",
         got=x,

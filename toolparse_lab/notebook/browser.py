@@ -276,6 +276,11 @@ class Browser(Answering, anywidget.AnyWidget):
     def _has_formats(self) -> bool:
         return len(self._facets.get("prompt_protocol", ())) > 1
 
+    @property
+    def _repeats(self) -> bool:
+        # Whether a case was asked more than once in a cell.
+        return "trial" in self._rows.frame and self._rows.frame["trial"].nunique() > 1
+
     def _static_answer(self, number: int) -> Markup:
         result, faults = self._rows.read(number)
         if result is None:
@@ -442,7 +447,7 @@ class Browser(Answering, anywidget.AnyWidget):
         for other in rows.same_case(number)[:PAGE]:
             row = rows.frame.iloc[other]
             failed = bool(rows.failed[other])
-            names = ("model", "prompt_protocol", "arm", "trial")
+            names = ("model", "prompt_protocol", "arm", *(("trial",) if self._repeats else ()))
             who = dict.fromkeys(filter(None, (text_of_cell(row.get(name)) for name in names)))
             word = f"{'✗' if failed else '✓'} {text_of_cell(row[GROUP])}"
             ask = _ask("open", trial_id=text_of_cell(row["trial_id"]))
@@ -583,7 +588,8 @@ class Browser(Answering, anywidget.AnyWidget):
 
     def _answer_close(self, message: Mapping[str, Any]) -> dict[str, Any]:
         self.trial_id, self._desk = "", None
-        return {"html": str(self._where()), **self._state(), "said": self._tools()["shown"]}
+        reply = {"html": str(self._where()), **self._state(), "said": self._tools()["shown"]}
+        return {**reply, "focus": str(message["focus"])} if message.get("focus") else reply
 
     def _answer_bench(self, message: Mapping[str, Any]) -> dict[str, Any]:
         trial_id = self.trial_id or str(self._rows.frame["trial_id"].iloc[self._walk()[0]])
@@ -765,7 +771,8 @@ class Browser(Answering, anywidget.AnyWidget):
 
     def export_html(self, path: str | Path) -> Path:
         """Write the static view as one self-contained file, and return its path."""
-        return write_view(path, self.title or "Answers", self.static_html())
+        facts = Markup('<p class="soft">{}</p>').format(self._page_facts())
+        return write_view(path, self.title or "Answers", facts + Markup(self.static_html()))
 
     def _ipython_display_(self) -> None:
         show_html(self._static, repr(self), self.static_html(), super()._repr_mimebundle_())

@@ -1,6 +1,6 @@
 // The page of `toolparse open`: mounts the front end and carries its messages over HTTP.
 
-import { mount } from "/front/screens.js";
+import { keepTheme, mount } from "/front/screens.js";
 
 const box = document.getElementById("view");
 const KEPT = "toolparse-view";
@@ -61,6 +61,7 @@ try {
   sessionStorage.setItem(KEPT + run, first.view);
   document.title = `${first.title} · toolparse`;
   screen = mount(box, { html: first.html, send, place });
+  keepTheme(box.querySelector("[data-themes]"));
   const opened = box.querySelector('.opened [data-trial][aria-selected="true"]');
   screen.opened = new URLSearchParams(location.search).get("trial") || "";
   if (opened) screen.choose(screen.opened);

@@ -190,6 +190,12 @@ class _Handler(RequestHandler):
         self.key = f"toolparse-{port}"
         self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
+    @property
+    def chosen_theme(self) -> str:
+        """The theme of the command, or the one that the page's button chose."""
+        kept = self.get_cookie("toolparse-theme", "auto")
+        return kept if self.theme == "auto" and kept in ("light", "dark") else self.theme
+
     def set_default_headers(self) -> None:
         self.set_header("Content-Security-Policy", _POLICY)
         self.set_header("X-Content-Type-Options", "nosniff")
@@ -221,7 +227,9 @@ class _Handler(RequestHandler):
             self.set_status(status)
             reply = {"error": words}
         if "page" in reply:
-            self.finish(str(reply["page"]).encode("utf-8", "backslashreplace"))
+            html = f'<html data-theme="{escape(self.chosen_theme)}"'
+            page = str(reply["page"]).replace("<html", html, 1)
+            self.finish(page.encode("utf-8", "backslashreplace"))
             return
         # Characters that are no text of Unicode alone stay escapes.
         self.set_header("Content-Type", "application/json")
@@ -237,7 +245,7 @@ class _Page(_Handler):
         subject = self.views.subject
         if run_id is None and (run := subject.get("run")) and subject.get("trial") is None:
             return self.redirect(f"/run/{run}")
-        self.finish(_PAGE.format(theme=escape(self.theme)))
+        self.finish(_PAGE.format(theme=escape(self.chosen_theme)))
         return None
 
 

@@ -45,6 +45,7 @@ def write_view(path: str | Path, title: str, html: str) -> Path:
     """
     module = front() + (
         '\nconst view = document.getElementById("view");\nmount(view, { html: view.innerHTML });\n'
+        'keepTheme(document.querySelector("[data-themes]"));\n'
     )
     page = render_page(title, f'<div id="view">{html}</div>', module=module)
     target = Path(path)

@@ -79,7 +79,13 @@ class Screen {
     const live = this.one('[data-part="said"]');
     if (said && live) live.textContent = said;
     if (opened !== undefined) this.choose(opened);
-    if (focus) this.one(focus)?.focus({ preventScroll: true });
+    if (focus) this.toField(this.one(focus));
+  }
+
+  /** Go to a field, and to the stage that has it. */
+  toField(field) {
+    if (field?.matches(".editor")) this.toStage(field.closest(".pv"), "raw");
+    field?.focus({ preventScroll: true });
   }
 
   complain(words) {
@@ -408,12 +414,39 @@ class Screen {
     }
     // A narrow page hides the line of keys, which still holds for a keyboard.
     const elements = [...this.root.querySelectorAll(`[data-key~="${CSS.escape(key)}"]`)];
-    const element = elements.find((one) => one.checkVisibility()) ?? elements.find((one) => one.closest(".foot"));
+    const element = elements.find((one) => one.checkVisibility()) ?? elements.find((one) => one.closest(".foot, .pv, .tools"));
     if (!element) return false;
-    if (element.matches("input, textarea, .editor")) element.focus({ preventScroll: true });
+    // An answer that is open takes the place of the search.
+    if (element.closest(".opened .tools")) this.ask({ kind: "close", focus: `[data-key="${CSS.escape(key)}"]` });
+    else if (element.matches("input, textarea, .editor")) this.toField(element);
     else element.click();
     return true;
   }
+}
+
+/** Make a button switch between light and dark, on a page of its own; the choice is kept. */
+export function keepTheme(button) {
+  const page = document.documentElement;
+  const name = "toolparse-theme";
+  try {
+    if ((page.dataset.theme ?? "auto") === "auto") page.dataset.theme = localStorage.getItem(name) ?? "auto";
+  } catch {
+    // A page may be kept from keeping anything.
+  }
+  if (!button) return;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const { theme } = page.dataset;
+    const dark = theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+    page.dataset.theme = dark ? "light" : "dark";
+    // The report has no script: the server reads the choice for it.
+    document.cookie = `${name}=${page.dataset.theme}; path=/; max-age=31536000; SameSite=Strict`;
+    try {
+      localStorage.setItem(name, page.dataset.theme);
+    } catch {
+      // as above
+    }
+  });
 }
 
 export function mount(root, options) {

@@ -23,6 +23,7 @@ from ...views.sentences import sentence_of_answer
 from ...views.show import shorten, visible
 from ...views.stages import parts_of
 from ...views.templating import Markup, macro, style_sheet
+from ...views.words import cause_words
 from ..messages import Answering, answered
 from ..page import as_widget, front, show_html, static_id, write_view
 from .view import (
@@ -313,7 +314,7 @@ class Desk:
                 continue
             ask = json.dumps({"kind": "values", "values": {"protocol": name}})
             look, words = look_of(row["verdict"]) if row["verdict"] else ("flat", "not read")
-            problems = ", ".join(row["problems"])
+            problems = ", ".join(dict.fromkeys(cause_words(c).word for c in row["problems"]))
             rows.append((name, ask, look, words, row["calls"], problems))
         return str(macro(TEMPLATE, "compared", rows, silent))
 
@@ -417,6 +418,7 @@ def _replayed(raw: str, timeline: Mapping[str, Any], step: int) -> dict[str, Any
         "last": last,
         "step": step,
         "said": f"{place}, {fed:,} characters, {max(fed - settled, 0):,} held back",
+        "silent": "Nothing new is settled." if fed > settled else "No event.",
         "pieces": drawn,
         "events": [
             (EVENT_WORDS.get(k, k), f"“{shorten(raw[s:e], 60)}” {said}" if e > s else said)

@@ -247,7 +247,7 @@ def same_question_note(
     questions = "1 question is" if len(ids) == 1 else f"{len(ids)} questions are"
     return (
         f"{questions} asked by several cases (the same input, tools and target, such as "
-        f"{example}): {len(clusters)} cases in all. {done}."
+        f"{example}): {len(clusters):,} cases in all. {done}."
     )
 
 

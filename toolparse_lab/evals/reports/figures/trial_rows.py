@@ -28,7 +28,15 @@ from ...frames.causes import causes
 from ...frames.parsing import try_read_row
 from ...scoring.exports import faults_of
 from . import stats
-from .cells import check_by, check_trials, executable_of, groups, judged_of, read_under
+from .cells import (
+    check_by,
+    check_trials,
+    executable_of,
+    groups,
+    judged_of,
+    read_under,
+    same_questions,
+)  # fmt: skip
 
 CAUSE = "cause"
 """The column that says in a word why a row failed, see `outcomes.cause_of`."""
@@ -88,6 +96,7 @@ class TrialRows:
             self.frame[_EXECUTABLE] = executable_of(self.frame)
         self.set_axes(rows or "prompt_protocol", columns or "model")
         self._places: dict[str, int] | None = None
+        self._alike = same_questions(self.frame)
         self._masks: dict[str, npt.NDArray[np.bool_]] = {}
 
     def _grouped(self) -> tuple[list[str], list[Group]]:
@@ -190,6 +199,7 @@ class TrialRows:
         cells: list[list[Any]] = []
         for names, trials in groups(part, self.axes):
             successes, cases = judged_of(trials, judged)
+            cases = [self._alike.get(case, case) for case in cases]
             interval = stats.clustered_interval(successes, cases)
             numbers = (interval.rate, interval.low, interval.high)
             figures = [None if math.isnan(number) else number for number in numbers]

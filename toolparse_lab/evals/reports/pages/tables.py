@@ -320,10 +320,14 @@ def _outcomes(report: Report) -> Listing:
     # An outcome that a cell does not have has no row in the waterfall.
     rows = _by_cell(report, report.waterfall, "outcome", "n", dict.fromkeys(order, 0))
     columns = [*_keys(report), *(Column(word_of(outcome), key=outcome) for outcome in order)]
-    counts = report.waterfall.groupby("outcome", sort=False)["n"].sum().sort_values(ascending=False)
-    answer = " · ".join(f"{word_of(str(o))} {n:,}" for o, n in counts.head(_FEW).items())
+    answer = _most_often(report.waterfall, "outcome") if report.has_targets else ""
     lead = "Every trial has one outcome. A parser that failed is never a model that stayed silent."
     return Listing("What happened", lead, columns, rows, answer=answer, part=WHAT)
+
+
+def _most_often(frame: pd.DataFrame, name: str) -> str:
+    counts = frame.groupby(name, sort=False)["n"].sum().sort_values(ascending=False)
+    return " · ".join(f"{word_of(str(word))} {n:,}" for word, n in counts.head(_FEW).items())
 
 
 def failures(report: Report) -> Listing:
@@ -340,8 +344,14 @@ def failures(report: Report) -> Listing:
         Column("for example", text=lambda r: beginning_of(r["example"], MAX_EXAMPLE), only="md"),
         Column("trials", "t", "trial_ids", only="text md"),
     )
-    rows = report.failures.to_dict("records")
-    return Listing(WRONG, "", columns, rows)
+    rows: dict[tuple[str, str], dict[Any, Any]] = {}
+    for row in report.failures.to_dict("records"):
+        # Outcomes may share a cause, which is one to a reader.
+        same = rows.setdefault((word_of(code(row)), code(row)), {**row, "n": 0, "share": 0.0})
+        same["n"] += row["n"]
+        same["share"] += row["share"]
+    ranked = sorted(rows.values(), key=lambda row: -row["n"])
+    return Listing(WRONG, "", columns, ranked)
 
 
 def _layers(report: Report) -> Listing:
@@ -412,11 +422,14 @@ def _verdicts(report: Report) -> Listing:
     rows = _by_cell(report, frame, "verdict", "n", dict.fromkeys(words, 0))
     lead = (
         f"The worst verdict on the calls of each answer, under the policy {report.policy}. Only "
-        "clean and repaired calls may be executed; unchecked: a part of the tool's schema cannot "
-        "be used, so that not every value was checked; none: the answer holds no call."
+        "calls as written and after repair may be executed; not checked: a part of the tool's "
+        "schema cannot be used, so that not every value was checked; no call: there is none."
     )
     columns = (*_keys(report), *(Column(word_of(word), key=word) for word in words))
-    return Listing("Verdicts", lead, columns, rows, part=WHAT)
+    answer = ""
+    if not report.has_targets:  # else the outcomes say it
+        answer = _most_often(frame, "verdict")
+    return Listing("Verdicts", lead, columns, rows, answer=answer, part=WHAT)
 
 
 def _rescues(report: Report) -> Listing:
@@ -691,9 +704,16 @@ def flipped_cases(c: ArmComparison, most: int | None = None) -> Listing:
     # Every flip is from one majority to the other, so that the rates say little more.
     flips = c.flips if most is None else c.flips.head(most)
     texts = flips.drop(columns=["success_a", "success_b"]).astype(object)
-    columns = _named(map(str, texts))
+    sides = {f"{what}_{side}": f"{words}{name}" for side, name in (("a", c.a), ("b", c.b))
+             for what, words in (("outcome", ""), ("trial_id", "trial of "))}  # fmt: skip
+    columns = [
+        Column(sides[n], "l k", n, word_of if n.startswith("outcome") else str)
+        if n in sides
+        else _named([n])[0]
+        for n in map(str, texts)
+    ]
     rows = texts.where(texts.notna(), "").to_dict("records")
-    return Listing(f"Flipped cases: {len(c.flips)}", "", columns, rows)
+    return Listing(f"Flipped cases: {len(c.flips):,}", "", columns, rows)
 
 
 def unpaired_cases(c: ArmComparison, most: int) -> Listing:

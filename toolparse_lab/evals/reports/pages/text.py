@@ -98,7 +98,8 @@ def render_text(report: Report, width: int | None = None) -> str:
     for listing, most in [*((x, None) for x in wide), *((x, width) for x in others)]:
         # A ladder without its last rungs would say nothing of them.
         table, _ = _fitting(listing, most, None if listing.title == RUNGS else _MOST_ROWS)
-        answer = f": {_printable(listing.answer)}" if listing.answer else ""
+        colon = "" if listing.title.endswith("?") else ":"
+        answer = f"{colon} {_printable(listing.answer)}" if listing.answer else ""
         lines += [*textwrap.wrap(listing.title + answer, prose), table, ""]
     left_out = left_out_layers(report.ladder) if report.has_targets else []
     if len(left_out) == 1:  # there is a table of layers, one of which it does not have
@@ -225,7 +226,7 @@ def comparison_text(c: ArmComparison) -> str:
     if n:
         lines.append(_fitting(flipped_cases(c, _MOST_FLIPS), None)[0])
     if n > _MOST_FLIPS:
-        lines.append(f"… and {n - _MOST_FLIPS} more")
+        lines.append(f"… and {n - _MOST_FLIPS:,} more")
     notes = [*c.notes, *filter(None, [conclusion.note]), comparison_legend()]
     return "\n".join(_printable(line) for text in (*lines, *notes) for line in text.split("\n"))
 
