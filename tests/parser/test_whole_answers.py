@@ -157,3 +157,40 @@ def test_a_small_call_takes_few_python_calls(name: str) -> None:
     finally:
         sys.setprofile(None)
     assert count <= 70
+
+
+# (format, a tool's name, its parameters, text before, arguments as they are written): what a
+# pattern took for a plain call, and the engine does not.
+_NO_PLAIN_CALLS: tuple[tuple[str, str, dict[str, Any] | None, str, tuple[str, str]], ...] = (
+    ("pythonic", "look_up", {}, "", ("7", "7\u0663")),  # a digit of another script
+    ("pythonic", "look_up", {}, "", ("7", "-0")),
+    ("gemma4", "look_up", {}, "", ("7", "-0")),
+    ("markdown_json", "look_up", {}, "", ("Oslo", "<name>")),  # outside its format, a placeholder
+    ("llama3_json", "look_up", None, "Sure,\n", ("", "")),
+    ("mistral_v13_args", "look_up.", None, "", ("", "")),
+    ("cwm", "look_up-.", None, "", ("", "")),
+    ("apertus", "function", None, "", ("", "")),
+    ("harmony_channel", "analysis", None, "", ("", "")),
+    ("yaml_xml", "thought", {}, "", ("", "")),
+    ("yaml_xml", "input", {}, "", ("text", "a")),  # an element of a page
+    ("yaml_xml", "look_up", {"properties": {"x": {"type": "string"}}}, "", ("", "")),
+)
+
+
+@pytest.mark.parametrize(("format", "name", "schema", "before", "change"), _NO_PLAIN_CALLS)
+def test_what_looks_plain_is_left_to_the_engine(
+    format: str, name: str, schema: dict[str, Any] | None, before: str, change: tuple[str, str]
+) -> None:
+    plain = PROTOCOLS[format].write_call("look_up", '{"text": "Oslo", "n": 7}', None)
+    text = before + plain.replace("look_up", name).replace(*change)
+    tools = () if schema is None else tool_specs([{"name": name, "parameters": schema}])
+    teachers = tool_specs([{"name": "look_up", "parameters": {}}]) if tools else ()
+    for protocol in (PROTOCOLS[format], AUTO):
+        for options in (tp.ParseOptions(), tp.ParseOptions(validate=False)):
+            for lead in ("", "I look.\n") * 3:
+                Reader(protocol, teachers, options).parse(lead + plain)
+            setting = setting_of(protocol, tools, options)
+            whole = read_whole(setting, text, None)
+            parser = StreamParser(setting, silent=True)
+            parser.feed(text)
+            assert whole in (None, parser.close())

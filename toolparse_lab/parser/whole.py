@@ -20,6 +20,7 @@ from ..core.types import ParseOptions, ParseResult
 from ..formats.registry import protocols
 from .engine import StreamParser
 from .recognition.echoes import echoes_of
+from .recognition.quotation import has_placeholder
 from .recognition.turns import find_turn_end
 from .state import SHORTEST, Setting
 from .written import Look, learn, result_of
@@ -145,7 +146,7 @@ def _read_look(setting: Setting, looks: _Looks, raw: str, request: Any) -> Parse
         else:
             marks = marks_of[look] = look.marks(setting)
         found = None if marks is None else look.read(setting, marks, raw, at)
-        if found is not None and look.call.problems and request:
+        if found is not None and look.call.problems and (request or has_placeholder(raw)):
             return None  # outside its format it may be only shown
         if found is not None:
             segments, calls = found
@@ -178,7 +179,7 @@ def _first_opener(setting: Setting, raw: str) -> int | None:
 
 def _is_plain(setting: Setting, words: str) -> bool:
     # What the engine asks of text before a call, for text in which nothing can be quoted.
-    if words[0] in setting.line_starts or not _WORDS.fullmatch(words) or words[-2:-1] == " ":
+    if words[0] in setting.line_starts or not _WORDS.fullmatch(words) or words[-2:-1] in " ,":
         return False
     if find_turn_end(words, "", True, False) is not None:
         return False

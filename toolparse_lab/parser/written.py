@@ -52,16 +52,26 @@ from ..core.types.call import LateAccount, make_call, make_late_call
 from ..core.types.spans import StepSpans, make_segment
 from ..core.values import Value, write_canonical
 from ..formats.base import Decoded, Protocol
+from ..formats.disambiguation import FORMAT_WORDS
 from ..formats.json.header import NO_TOOL_WORDS
 from ..formats.json.source import unescape_offsets
+from ..formats.reasoning import MARKS
 from .provenance import find_spans, trace_table
+from .recognition.pages import may_be_page
 from .recognition.repeats import second_half
 from .resolve import Body
 from .state import Setting
 
 _NAME, _OTHER_NAME = "zq_look_up", "zq-other.tool"
 _KEYS = ("zq_first", "zq_second", "zq_third")
-_NAMES = (r"[A-Za-z_][\w.-]{0,127}", r"[A-Za-z_]\w{0,127}")
+_NAMES = (r"[A-Za-z_](?:[\w.-]{0,126}\w)?", r"[A-Za-z_]\w{0,127}")
+# Roles, channels, tags of thoughts and the words of formats: no name that a pattern is sure of.
+_NO_NAMES = frozenset(
+    (
+        *NO_TOOL_WORDS, *FORMAT_WORDS, *re.findall(r"<(\w+)>", " ".join(m.opener for m in MARKS)),
+        "assistant", "commentary", "developer", "final", "system", "user",
+    )
+)  # fmt: skip
 _SPACES = ("", " ", "\n", "\n  ")
 _SPACE_RUN = r"[ \t\r\n]{0,40}+"
 # Where white space may be tried: around JSON's punctuation, at both ends of JSON, between tags.
@@ -72,8 +82,8 @@ _PLACES = re.compile(
 _KEY = r"[A-Za-z_]\w{0,63}"
 # Values that mean the same in each notation; of text without quotes only what nothing else is.
 _NUMBERS = {
-    "integer": r"-?(?:0|[1-9]\d{0,14})(?![\w.])",
-    "number": r"-?(?:0|[1-9]\d{0,9})\.\d{0,8}[1-9](?![\w.])",
+    "integer": r"(?:0|-?[1-9][0-9]{0,14})(?![\w.])",
+    "number": r"-?(?:0|[1-9][0-9]{0,9})\.[0-9]{0,8}[1-9](?![\w.])",
 }
 _BARE_TEXT = (
     r"(?!(?i:true|false|null|none|nan|inf|infinity|yes|no|on|off|y|n)\b)[A-Za-z]\w*+(?: \w+)*"
@@ -282,7 +292,7 @@ class Look:
         facts: tuple[Any, ...],
     ) -> ToolCall | None:  # fmt: skip
         options = setting.options
-        if not value and not self.takes_empty:
+        if (not value and not self.takes_empty) or may_be_page(facts[2], value):
             return None
         limit = options.max_depth - _LEVELS_AROUND
         if end - start > limit and too_deep(raw, [value], limit):
@@ -351,7 +361,7 @@ class Look:
                 value[unit[last - 1]] = _number(text) if kind is _NUMBER else kind
         if len(value) != count or "properties" in value or (not value and not self.takes_empty):
             return None
-        if not _plainly_fits(value, tool, setting.options):
+        if may_be_page(name, value) or not _plainly_fits(value, tool, setting.options):
             return None
         text = write_canonical(value)
         return make_call(
@@ -379,12 +389,8 @@ def _plainly_fits(value: dict[str, Value], tool: ToolSpec | None, options: Parse
         return True
     schema_json = tool.schema_json
     known = parameter_names(schema_json)
-    is_known = known is None or known[1] or value.keys() <= known[0]
-    return (
-        (is_known or not options.validate)
-        and not may_be_wrapped(value)
-        and fits(value, schema_json, options.coerce)
-    )
+    is_known = known is None or known[1] or value.keys() <= known[0]  # `auto` asks in any case
+    return is_known and not may_be_wrapped(value) and fits(value, schema_json, options.coerce)
 
 
 # Origins
@@ -836,7 +842,7 @@ class _Learner:
         row = next(t.text for t in tokens if t.kind == "hole")
         start = "" if filled[0].kind == "name" else text[0]
         literals = " ".join(t.text for t in tokens if t.kind == "literal")
-        words = frozenset((*re.findall(r"\w+", literals), *NO_TOOL_WORDS))
+        words = frozenset((*re.findall(r"\w+", literals), *_NO_NAMES))
         return Look(
             self._owner, hole, start, re.compile(patterns[0]), re.compile(patterns[1]),
             name_group, id_group, again_group, template, tuple(parts), row, words,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from ...core.toolspec import ToolSpec
 from ...core.types import ToolCall
@@ -63,6 +64,11 @@ def begins_with_element(after: str) -> bool:
     """Return True if the next thing in a text is an element of a page, or the end of one."""
     tag = _TAG.match(after.lstrip())
     return tag is not None and _is_element(tag["name"] or "")
+
+
+def may_be_page(name: str, arguments: Mapping[str, object]) -> bool:
+    """Return True if a call and some of its arguments are called like elements."""
+    return name in _HTML and not _HTML.isdisjoint(arguments)
 
 
 def says_page(call: ToolCall, tool: ToolSpec | None) -> bool:
