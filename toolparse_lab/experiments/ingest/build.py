@@ -202,7 +202,8 @@ class _Building:
         cell = (case.id, answer.model, arm.name)
         if answer.trial is None and answer.named:
             # Choices of one row have its id in common.
-            line = self._named.setdefault(_key(answer, case.id, arm, 0), answer.line)
+            whole = f"{_key(answer, case.id, arm, 0)} {answer.told} {answer.arm}"
+            line = self._named.setdefault(whole, answer.line)
             if line != answer.line:
                 self._copies += 1
                 return
