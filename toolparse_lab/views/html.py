@@ -8,13 +8,15 @@ contents, `templates` lay them out, and the rows of which there are thousands ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from itertools import islice
 from typing import Any
 
 from markupsafe import Markup
 
 from ..core.types import ParseResult, ToolCall
+from ..core.types.result import explain_readings, explain_sources
 from .cells import MAX_TOKENS, badge, text_html, text_of, tokens_html, tokens_line
 from .rows import Change, Fault, changes_of, place, protocol_words
 from .show import shorten, visible
@@ -102,11 +104,19 @@ def view_of(
         "tree": Markup(_tree_html(parts)),  # noqa: S704
         "why": "" if result.calls else shorten(result.why(), 2_000),
         "changes": Markup(_changes_html(parts, faults)),  # noqa: S704
-        "notes": parts.notes,
+        "notes": [*_said_of(result), *parts.notes],
         "tokens": tokens_html(result) if result.tokens else "",
         "tokens_line": tokens_line(result),
         "more_tokens": max(len(result.tokens or ()) - MAX_TOKENS, 0),
     }
+
+
+def _said_of(result: ParseResult) -> Iterator[str]:
+    # What a refused call may be, and which values stand in the request.
+    for call in islice(result.calls, MAX_CHANGES):
+        yield from (shorten(f"It may be {line}", 2_000) for line in explain_readings(call))
+        if copied := explain_sources(call):
+            yield shorten(copied, 2_000)
 
 
 def render_diff(subject: ParseResult | ToolCall) -> str:
