@@ -182,3 +182,13 @@ def test_a_filter_gives_the_share_of_each_cell_s_own_answers() -> None:
     cut = rows.cells({"where": {"cause": ["call.truncated"]}})
     assert {cell[1]: cell[2:5] for cell in cut["cells"]} == {"a": [1, 4, 0.25], "b": [3, 4, 0.75]}
     assert cut["measure"] == "answers that match, of the cell's own"
+
+
+def test_a_report_shows_a_wrong_value_beside_the_wanted_one(lab: tp.Lab) -> None:
+    target = [{"name": "f", "arguments": {"a": 2}}]
+    asked = [{"role": "user", "content": "two?"}]
+    row = {"case_id": "c", "messages": asked, "output": CALL, "model": "m", "target": target}
+    run = lab.ingest([row], tools=TOOLS, protocol="hermes", progress=False)
+    page = run.report().html(page=True)
+    assert "“a” is 1; 2 was expected." in page
+    assert "<dd>two?</dd>" in page

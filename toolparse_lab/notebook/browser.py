@@ -63,7 +63,7 @@ _KEYS = [
 _MORE_KEYS = [
     (("Enter",), "open the answer"),
     (("e",), "into the text on the workbench"),
-    (("1", "6"), "stage"),
+    (("1", "6"), "the first stage to the last"),
     (("u",), "undo on the workbench"),
     (("c",), "copy as Python"),
     (("?",), "these keys"),

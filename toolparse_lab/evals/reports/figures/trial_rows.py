@@ -334,13 +334,7 @@ class TrialRows:
         raw = row.get("raw")
         is_long = isinstance(raw, str) and len(raw) > _PARSED
         result = None if is_long else try_read_row(row)
-        target = row.get("target")
-        if result is None or not isinstance(target, str) or not self.failed[number]:
-            return result, []
-        try:
-            return result, faults_of(result, json.loads(target), result.tools)
-        except (ValueError, KeyError, TypeError):  # a target that is none, from a frame of others
-            return result, []
+        return result, faults_in(row, result) if self.failed[number] else []
 
     def exact(self, group: Group, most: int = 100) -> str:
         """Return what exactly is wrong in the answers of a group, as far as the first ones say."""
@@ -383,6 +377,17 @@ def exactly(result: ParseResult | None, faults: Sequence[Fault]) -> str:
             key = next(iter(doubled_keys(call)), "")
             return visible(key or problem.message.removeprefix("missing: "))[:60]
     return ""
+
+
+def faults_in(row: Any, result: ParseResult | None) -> list[Fault]:
+    """Return where the answer of a failed row is not what was expected."""
+    target = row.get("target")
+    if result is None or not isinstance(target, str):
+        return []
+    try:
+        return faults_of(result, json.loads(target), result.tools)
+    except (ValueError, KeyError, TypeError):  # a target that is none, from a frame of others
+        return []
 
 
 def question_of(asked: str) -> str:

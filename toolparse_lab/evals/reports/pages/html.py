@@ -18,6 +18,7 @@ from ....core.types import ParseResult
 from ....core.values.printable import counted
 from ....core.values.wording import NOTHING, known, level_words, share, span
 from ....views import render_result, render_side_by_side
+from ....views.rows import Fault
 from ....views.show import visible
 from ....views.templating import Markup, macro, render, style_sheet
 from ....views.words import Group, groups_of, word_of
@@ -25,6 +26,7 @@ from ...frames.account import failing_rows
 from ...frames.parsing import try_read_row
 from ..figures.cells import UNRECORDED, groups
 from ..figures.conclusion import conclusion_of, conclusion_of_comparison, kinds_of_column
+from ..figures.trial_rows import faults_in, question_of
 from .columns import Cell, Listing, Section
 from .tables import (
     PARTS,
@@ -110,22 +112,24 @@ def trial_view(row: Mapping[Any, Any]) -> dict[str, Any]:
 
     codes = [text("outcome") or text("missing_reason"), text("sub_code")]
     outcome = word_of(next(filter(None, reversed(codes)), ""))
+    # Read anew: a frame has the figures of a reading, not the reading itself.
+    result = read_row(row)
+    faults = faults_in(row, result) if text("score_success") == "False" else []
     return {
         "facts": [
             ("outcome", f"{outcome} ({' / '.join(filter(None, codes))})"),
             ("detail", text("detail")),
-            ("asked", text("input", MAX_TEXT)),
+            ("asked", question_of(text("input"))),
             ("wanted", text("target", MAX_TEXT)),
             ("error", text("error_message", MAX_TEXT)),
         ],
         "raw": text("raw")[:MAX_RAW],
-        # Read anew: a frame has the figures of a reading, not the reading itself.
-        "view": _view(read_row(row)),
+        "view": _view(result, faults),
     }
 
 
-def _view(result: ParseResult | None) -> Markup:
-    return Markup(render_result(result)) if result else Markup()
+def _view(result: ParseResult | None, faults: Sequence[Fault] = ()) -> Markup:
+    return Markup(render_result(result, faults)) if result else Markup()
 
 
 def read_row(row: Mapping[Any, Any]) -> ParseResult | None:
