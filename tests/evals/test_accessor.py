@@ -3,6 +3,8 @@ file."""
 
 from __future__ import annotations
 
+import html
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -128,7 +130,9 @@ def test_result_is_what_the_run_reads(run: Run, frame: Any) -> None:
 
 def test_debug_shows_the_answer(frame: Any) -> None:
     pytest.importorskip("anywidget")
-    assert frame.iloc[0]["raw"][:20] in str(frame.toolparse.debug(0).get_state())
+    bundle, *_ = frame.toolparse.debug(0)._repr_mimebundle_()
+    shown = bundle["text/html"]
+    assert frame.iloc[0]["raw"] in html.unescape(re.sub("<[^>]*>", "", shown))
 
 
 def test_wrong_use(run: Run, frame: Any) -> None:

@@ -239,7 +239,7 @@ def test_flips_open_their_trials(lab: Any) -> None:
     assert flip.b.result.raw[:20] in flip.b.completion.raw
     assert flip.case_id in flip._repr_html_()
     assert "a: " in str(flip)
-    assert run.trial(flip.a.trial_id) is flip.a
+    assert run.trial(flip.a.trial_id).trial_id == flip.a.trial_id
     for wrong in (len(found.flips), "no such case", True):
         with pytest.raises(BadOptions, match="no such flip"):
             found.flip(wrong)

@@ -53,10 +53,10 @@ def test_a_function_against_a_protocol(lab: tp.Lab, run: Any) -> None:
     flip = diff.flip(0)
     assert [trial.score and trial.score.success for trial in (flip.a, flip.b)] == [False, True]
     # Both read the same answer, so that a page shows the two readings side by side.
-    assert "rows end with another value" in flip._repr_html_()
+    assert "values differ" in flip._repr_html_()
     protocols = lab.diff("kimi_k2", "hermes", answers=run)
     assert len(protocols.flips)
-    assert protocols._repr_html_().count("rows end with another value") == len(protocols.flips)
+    assert protocols._repr_html_().count("values differ") == len(protocols.flips)
     # A run on one side: the reader reads its answers.
     assert lab.diff(run, strict_json).frame["difference"].iloc[0] == pytest.approx(-1 / 3)
     # Names alone are runs, as ever; readers alone read the latest.

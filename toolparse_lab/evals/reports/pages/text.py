@@ -64,6 +64,10 @@ def headline(report: Report) -> str:
     )
 
 
+SAID_BEFORE = frozenset({"Problem codes", "Less and more help", "What happened"})
+"""Sections that a text leaves out: the first table has the levels of help, the causes the rest."""
+
+
 def render_text(report: Report, width: int | None = None) -> str:
     """Return the report for a terminal of `width` columns, its own when None.
 
@@ -92,9 +96,7 @@ def render_text(report: Report, width: int | None = None) -> str:
         lines += [table, ""]
     # These two show trials to look at, which no width takes away.
     wide = [x for x in (failures(report), codes(report)) if x.rows]
-    # The first table has the levels of help, and the one of causes what happened.
-    said = {"Problem codes", "Less and more help", "What happened"}
-    others = [x for x in listings_of(report) if x.title not in said]
+    others = [x for x in listings_of(report) if x.title not in SAID_BEFORE]
     for listing, most in [*((x, None) for x in wide), *((x, width) for x in others)]:
         # A ladder without its last rungs would say nothing of them.
         table, _ = _fitting(listing, most, None if listing.title == RUNGS else _MOST_ROWS)
