@@ -53,10 +53,15 @@ _ANY_MARK = re.compile(r"[<>\[\]{]")
 _ESCAPED = re.compile(r"(?:\\[ux][0-9a-fA-F]{2,4}|&#?\w{1,8};|%[0-9a-fA-F]{2}|\\|[^\W_])\Z")
 _LONGEST_ESCAPE = 10
 _GOES_ON = re.compile(r"[\w.:-]")
+# On the line of a call: words that go on, and the signs of quotes, code and comments.
+_SIGN = re.compile("[\"'`#*+/\u2018-\u201e\u00ab\u00bb]")
+_BESIDE = re.compile(rf"[\w,:\uff1a][ \t]*\Z|{_SIGN.pattern}")
+_BEHIND = re.compile(rf"[ \t]+\w|[ \t]*(?:{_SIGN.pattern}|\|)")
 _STAND_IN = "zqx"  # a tool's name in the marks of a format
 _SEVERAL = ("decode.ambiguous", "decode.duplicate-key", "decode.duplicate-string-tag")
 # Problems of a text in which nothing was found, and that the calls answer.
-_ANSWERED = ("call.stray-closer", "call.quoted-example")
+_SHOWN = "call.quoted-example"
+_ANSWERED = ("call.stray-closer", _SHOWN)
 
 
 @lru_cache(maxsize=128)
@@ -117,11 +122,14 @@ def read_damaged_marks(log: Log, raw: str, setting: Setting, read: Reader) -> bo
     for span in hidden:
         text = text[: span.start] + " " * len(span) + text[span.end :]
     found: dict[tuple[tuple[str, str], ...], tuple[ParseResult, tuple[Edit, ...]]] = {}
-    tried = False
+    tried, told = False, {problem.code for problem in log.problems}
     for candidate in candidates:
         result = read(apply_edits(text, candidate), setting.protocol.id)
         tried = tried or bool(result.calls)
-        if result.calls and all(call.valid and call.ok for call in result.calls):
+        if not result.calls and _SHOWN in {p.code for p in result.problems} - told:
+            return False  # put right, it is only shown
+        is_good = result.calls and all(call.valid and call.ok for call in result.calls)
+        if is_good and _stands_apart(result):
             key = tuple((call.name, call.arguments_json) for call in result.calls)
             found.setdefault(key, (result, candidate))
     if len(found) == 1:
@@ -133,6 +141,15 @@ def read_damaged_marks(log: Log, raw: str, setting: Setting, read: Reader) -> bo
         message = f"this looks like a call whose delimiters {what}, and no call was read here"
         log.problems.append(Problem("scan", CODE, "error", message, "", candidates[0][0].span))
     return False
+
+
+def _stands_apart(result: ParseResult) -> bool:
+    # In a sentence, between quotes, in code or in a comment it is shown as likely as called.
+    spans = [call.segment.span for call in result.calls]
+    raw, start, end = result.raw, min(s.start for s in spans), max(s.end for s in spans)
+    before = raw[raw.rfind("\n", 0, start) + 1 : start]
+    after = raw[end:].partition("\n")[0]
+    return not (_BESIDE.search(_MARK.sub("", before)) or _BEHIND.match(_MARK.sub("", after)))
 
 
 def _has_several(call: ToolCall) -> bool:
@@ -155,11 +172,13 @@ def _damages(raw: str, marks: tuple[str, ...], names: tuple[str, ...]) -> tuple[
 
 
 def _is_no_mark(raw: str, edit: Edit, names: tuple[str, ...]) -> bool:
-    # The first sign is missing, and something that stands for it, or a word, is before. Or the
-    # last sign is, and the word goes on with anything but a tool's name.
+    # The first sign is missing, and something that stands for it, or a word, is before, or a sign
+    # of what is only shown is there. Or the last sign is, and the word goes on with anything but a
+    # tool's name.
     start = edit.span.start
     before = max(0, start - _LONGEST_ESCAPE)
-    if raw[start] != edit.text[0] and _ESCAPED.search(raw, before, start):
+    is_other = raw[start] != edit.text[0]
+    if is_other and (_SIGN.match(raw, start) or _ESCAPED.search(raw, before, start)):
         return True
     end = start + len(edit.text) - 1
     if not raw.startswith(edit.text[:-1], start) or raw.startswith(names, end):
