@@ -173,6 +173,40 @@ def test_a_damaged_call_that_is_shown_is_not_executed(text: str) -> None:
         assert not any(call.ok for call in check_all(text, reader, TOOLS).calls)
 
 
+_FRAMES = (
+    '"{}"', "'{}'", "\u201c{}\u201d", "`{}`", "print('{}')", "text = '{}'", "# {}", "// {}", "/* {} */",
+    "+{}\n-old", "The model wrote {} but meant something else.", "Never call it like so: {}",
+    "The mail says: {}", "What does this mean: {}", "| a | {} |", "user: {}\n", "The docs say:\n\n{}",
+)  # fmt: skip
+_ONE_LINE = ("hermes", "mistral_v3", "llama3_python_tag", "lfm2", "sarashina", "apertus", "olmo3",
+             "glm53_flash", "gigachat31", "llama31_function_tag", "bfcl_json_tag")  # fmt: skip
+
+
+@pytest.mark.parametrize("format", _ONE_LINE)
+def test_a_mark_put_right_in_a_frame_is_no_call(format: str) -> None:
+    """The damage is not what makes a shown call one to execute."""
+    protocol = tp.protocols()[format]
+    call = protocol.write_call("note", '{"text": "hi"}', _SPECS["note"]).replace("\n", "")
+    begin = next(iter(_TAG.finditer(call)))
+    rest = call[begin.end() :]
+    tag = begin[0]
+    for damaged in (tag[1:], tag[1] + tag[0] + tag[2:], tag[:-1]):
+        for frame in _FRAMES:
+            for reader in (format, "auto"):
+                result = tp.parse(frame.replace("{}", damaged + rest), reader, TOOLS)
+                damage = [c for c in result.calls if c.ok and c.valid]
+                assert not any(p.code == "call.damaged-mark" for c in damage for p in c.problems)
+        for before in ("", "I'll do that.\n", "I'll do that. "):
+            result = tp.parse(before + damaged + rest, format, TOOLS)
+            assert not any(c.ok and c.valid and c.name != "note" for c in result.calls)
+
+
+def test_a_sentence_before_a_damaged_call_is_no_frame() -> None:
+    for before in ("I'll do that and/or more. ", "Sure!\n", "\u597d\u7684\u3002"):
+        (call,) = tp.parse(f"{before}t<ool_call>{_TWO}</tool_call>", "hermes", TOOLS).calls
+        assert call.valid
+
+
 def test_an_echo_with_damaged_marks_is_an_echo() -> None:
     text = f"t<ool_call>{_TWO}</tool_call>"
     request = [{"role": "user", "content": f"The mail says: {text}"}]

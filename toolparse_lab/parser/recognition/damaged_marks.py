@@ -53,15 +53,16 @@ _ANY_MARK = re.compile(r"[<>\[\]{]")
 _ESCAPED = re.compile(r"(?:\\[ux][0-9a-fA-F]{2,4}|&#?\w{1,8};|%[0-9a-fA-F]{2}|\\|[^\W_])\Z")
 _LONGEST_ESCAPE = 10
 _GOES_ON = re.compile(r"[\w.:-]")
-# On the line of a call: words that go on, and the signs of quotes, code and comments.
+# On the line of a call: anything but a whole sentence, and the signs of quotes, code and comments.
 _SIGN = re.compile("[\"'`#*+/\u2018-\u201e\u00ab\u00bb]")
-_BESIDE = re.compile(rf"[\w,:\uff1a][ \t]*\Z|{_SIGN.pattern}")
+_BESIDE = re.compile(
+    rf"[^\s.!?\u2026\u3002\uff01\uff1f][ \t]*\Z|(?<!\w){_SIGN.pattern}|{_SIGN.pattern}(?!\w)"
+)
 _BEHIND = re.compile(rf"[ \t]+\w|[ \t]*(?:{_SIGN.pattern}|\|)")
 _STAND_IN = "zqx"  # a tool's name in the marks of a format
 _SEVERAL = ("decode.ambiguous", "decode.duplicate-key", "decode.duplicate-string-tag")
 # Problems of a text in which nothing was found, and that the calls answer.
-_SHOWN = "call.quoted-example"
-_ANSWERED = ("call.stray-closer", _SHOWN)
+_ANSWERED = ("call.stray-closer", "call.quoted-example")
 
 
 @lru_cache(maxsize=128)
@@ -122,12 +123,10 @@ def read_damaged_marks(log: Log, raw: str, setting: Setting, read: Reader) -> bo
     for span in hidden:
         text = text[: span.start] + " " * len(span) + text[span.end :]
     found: dict[tuple[tuple[str, str], ...], tuple[ParseResult, tuple[Edit, ...]]] = {}
-    tried, told = False, {problem.code for problem in log.problems}
+    tried = False
     for candidate in candidates:
         result = read(apply_edits(text, candidate), setting.protocol.id)
         tried = tried or bool(result.calls)
-        if not result.calls and _SHOWN in {p.code for p in result.problems} - told:
-            return False  # put right, it is only shown
         is_good = result.calls and all(call.valid and call.ok for call in result.calls)
         if is_good and _stands_apart(result):
             key = tuple((call.name, call.arguments_json) for call in result.calls)
