@@ -115,7 +115,8 @@ def read_damaged_marks(log: Log, raw: str, setting: Setting, read: Reader) -> bo
         for edit in _damages(raw, tuple(_marks(setting)), tuple(setting.tools))
         if not any(span.start < edit.span.end and edit.span.start < span.end for span in hidden)
     ]
-    candidates = [*_other_damage(raw, log, setting), *_candidates(edits)]
+    others = list(_other_damage(raw, log, setting))
+    candidates = [*others, *_candidates(edits)]
     if not candidates:
         return False
     # Reasoning was read already, and no call in it counts.
@@ -128,6 +129,9 @@ def read_damaged_marks(log: Log, raw: str, setting: Setting, read: Reader) -> bo
         result = read(apply_edits(text, candidate), setting.protocol.id)
         tried = tried or bool(result.calls)
         is_good = result.calls and all(call.valid and call.ok for call in result.calls)
+        if is_good and candidate not in others:
+            # Its mark is right now, so it is in its format.
+            is_good = not any(p.code == "call.recovered" for c in result.calls for p in c.problems)
         if is_good and _stands_apart(result):
             key = tuple((call.name, call.arguments_json) for call in result.calls)
             found.setdefault(key, (result, candidate))
