@@ -206,6 +206,7 @@ nightly: $(VENV)/.dev-ready $(PROXY)/.ready $(NOTEBOOKS)/.ready lowest
 	@$(BIN)/pytest tests/browser --exhaustive
 	@$(BIN)/python -m benchmarks.frameworks
 	@$(BIN)/python benchmarks/intervals.py
+	@$(BIN)/python benchmarks/simulated_logs.py --logs 300
 	@$(BIN)/python benchmarks/blame.py http 0 1 2 3
 	@$(BIN)/python benchmarks/endpoints.py 100
 	@TOOLPARSE_EXAMPLES=12500 HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/parser/test_laws.py -n $(JOBS) -k "random or written"
