@@ -155,7 +155,8 @@ class LocalEngine:
         self._model = model
         self._lock = threading.Lock()
         self._server: Any = None
-        self._template = ""
+        self._key = secrets.token_urlsafe(24)
+        self._template: str | None = None
         self.load_seconds: float | None = None
 
     def _loaded(self) -> Any:
@@ -163,17 +164,30 @@ class LocalEngine:
         if self._server is None:
             started = time.perf_counter()
             # The engine always opens a loopback port; a random key closes it to everybody else.
-            key = secrets.token_urlsafe(24)
-            params = engine_params(key, model=self._model)
+            params = engine_params(self._key, model=self._model)
             import xllamacpp  # `engine_params` has said what to install where it is missing
 
             try:
                 self._server = xllamacpp.Server(params)
             except RuntimeError as e:
                 raise EngineError(f"The embedded model could not be loaded: {e}") from None
-            self._template = _chat_template(str(self._server.listening_address), key)
             self.load_seconds = time.perf_counter() - started
         return self._server
+
+    def _chat_template(self) -> str:
+        # In-process calls do not tell it; the engine's own server on loopback does.
+        if self._template is None:
+            import httpx  # comes with litellm, which asks the engine
+
+            props = httpx.get(
+                f"{str(self._server.listening_address).rstrip('/')}/props",
+                headers={"Authorization": f"Bearer {self._key}"},
+                timeout=30,
+                trust_env=False,
+            ).json()
+            found = props.get("chat_template_tool_use") or props.get("chat_template")
+            self._template = str(found or "")
+        return self._template
 
     def chat(
         self,
@@ -223,7 +237,7 @@ class LocalEngine:
                 raise EngineError("cancelled", status=499)
             server = self._loaded()
             # The engine would leave the tools out without a word.
-            if body.get("tools") and "tools" not in self._template:
+            if body.get("tools") and "tools" not in self._chat_template():
                 raise EngineError(
                     "the embedded model's chat template has no native tool calling: describe the "
                     "tools in the prompt",
@@ -241,19 +255,6 @@ class LocalEngine:
         if answer.finish_reason is None:
             raise EngineError("the engine stopped without finishing its answer")
         return answer
-
-
-def _chat_template(address: str, key: str) -> str:
-    # In-process calls do not tell it; the engine's own server on loopback does.
-    import httpx  # comes with litellm, which asks the engine
-
-    props = httpx.get(
-        f"{address.rstrip('/')}/props",
-        headers={"Authorization": f"Bearer {key}"},
-        timeout=30,
-        trust_env=False,
-    ).json()
-    return str(props.get("chat_template_tool_use") or props.get("chat_template") or "")
 
 
 _engines: dict[tuple[int, str], LocalEngine] = {}

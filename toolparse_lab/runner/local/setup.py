@@ -51,33 +51,34 @@ def local_model_path(name: str = "") -> Path:
     the path where a file cannot be read or is no GGUF.
     """
     engine, weights = install_commands()
-    hint = f"run `toolparse demo --install-only`, or: {shlex.join(engine)} && {shlex.join(weights)}"
+    install = (
+        f"run `toolparse demo --install-only`, or: {shlex.join(engine)} && {shlex.join(weights)}"
+    )
 
-    def missing(what: str, got: str) -> SetupError:
+    def missing(what: str, got: str, hint: str = install) -> SetupError:
         return SetupError(
             f"the embedded model's {what}", got=got, hint=hint, code="missing-model-package"
         )
 
     if importlib.util.find_spec(ENGINE_PACKAGE) is None:
         raise missing("engine is not installed", f"no package {ENGINE_PACKAGE}")
+    if is_gguf(name):
+        path = Path(name).expanduser()
+        unreadable, damaged = f"is the path right? {path.absolute()}", "download the file again"
+    else:
+        try:
+            package = importlib.metadata.distribution(WEIGHTS_PACKAGE)
+        except importlib.metadata.PackageNotFoundError:
+            raise missing("weights are not installed", f"no package {WEIGHTS_PACKAGE}") from None
+        path = Path(str(package.locate_file(WEIGHTS_FILE)))
+        unreadable = damaged = install
     try:
-        path = (
-            Path(name).expanduser()
-            if is_gguf(name)
-            else Path(
-                str(importlib.metadata.distribution(WEIGHTS_PACKAGE).locate_file(WEIGHTS_FILE))
-            )
-        )
         with path.open("rb") as f:
             whole = f.read(4) == _GGUF
-    except importlib.metadata.PackageNotFoundError:
-        raise missing("weights are not installed", f"no package {WEIGHTS_PACKAGE}") from None
     except OSError as e:
-        hint = f"is the path right? {path.absolute()}" if is_gguf(name) else hint
-        raise missing("weights cannot be read", str(e)) from None
+        raise missing("weights cannot be read", str(e), unreadable) from None
     if not whole:
-        hint = "download the file again" if is_gguf(name) else hint
-        raise missing("weights are damaged", f"{path.name} is no GGUF file")
+        raise missing("weights are damaged", f"{path.name} is no GGUF file", damaged)
     return path
 
 
