@@ -223,9 +223,6 @@ def test_everything_it_produces_is_a_valid_call(tool: ToolSpec, protocol_id: str
     for seed in range(examples(8)):
         raw = Sampler(grammar, seed).draw()
         texts.add(raw)
-        # A value that begins with a bracket right behind its tag may be a doubled bracket: refused.
-        if protocol_id == "morph_xml" and re.search(r">>[^\W\d_]|>>[/\n\"'.]", raw):
-            continue
         if protocol_id == "morph_xml":
             element = ET.fromstring(raw)
             name, arguments = element.tag, read_fields(element, tool.schema, tool.schema)
@@ -244,7 +241,9 @@ def test_everything_it_produces_is_a_valid_call(tool: ToolSpec, protocol_id: str
             name, arguments = written["name"], written["arguments"]
         assert name == tool.name
         (found,) = tp.parse(raw, protocol_id, [tool]).calls
-        assert (found.name, found.ok, found.edits) == (tool.name, True, ())
+        # A value that begins with a bracket right behind its tag may be a doubled bracket: refused.
+        doubled = protocol_id == "morph_xml" and re.search(r"<\w+>>(?:[^\W\d_]|[/\n\"'.])", raw)
+        assert (found.name, found.ok, found.edits) == (tool.name, not doubled, ())
         if protocol_id != "morph_xml":
             assert found.arguments == arguments
         problems = [e for e in validator.iter_errors(arguments) if not out_of_reach(e)]

@@ -51,6 +51,7 @@ from ..core.types import (
 from ..core.types.call import LateAccount, make_call, make_late_call
 from ..core.types.spans import StepSpans, make_segment
 from ..core.values import Value, write_canonical
+from ..core.values.affixes import common_prefix, common_suffix
 from ..formats.base import Decoded, Protocol
 from ..formats.disambiguation import FORMAT_WORDS
 from ..formats.json.header import NO_TOOL_WORDS
@@ -676,11 +677,12 @@ class _Learner:
             raise _Unlearned
         before, after = one[:a].replace(k, "\0"), one[b:].replace(k, "\1")
         between = two[d:e].replace(k, "\1").replace(m, "\0")
-        opener = _common_end(before, between).lstrip("> \t\r\n")
+        alike = common_suffix(before, between)
+        opener = before[len(before) - alike :].lstrip("> \t\r\n")
         if opener.count("\0") != 1 or "\1" in opener:
             raise _Unlearned
         rest = between[: len(between) - len(opener)]
-        closer = _common_begin(rest, after).rstrip()
+        closer = rest[: common_prefix(rest, after)].rstrip()
         head, sep, tail = (
             before[: len(before) - len(opener)],
             rest[len(closer) :],
@@ -964,20 +966,6 @@ def result_of(
 def _sign_of(spaces: list[str]) -> str:
     # One character, so that no boundary is inside.
     return min(filter(None, spaces), key=len, default="")
-
-
-def _common_begin(a: str, b: str) -> str:
-    n = 0
-    while n < min(len(a), len(b)) and a[n] == b[n]:
-        n += 1
-    return a[:n]
-
-
-def _common_end(a: str, b: str) -> str:
-    n = 0
-    while n < min(len(a), len(b)) and a[-n - 1] == b[-n - 1]:
-        n += 1
-    return a[len(a) - n :]
 
 
 def _parameters_of(

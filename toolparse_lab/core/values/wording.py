@@ -30,6 +30,10 @@ def _rounded(x: float, decimals: int) -> float:
     return math.copysign(math.floor(round(abs(x) * scale, 9) + 0.5) / scale, x)
 
 
+def _decimals(n: Any) -> int:
+    return int((known(n) or 0) >= _DECIMALS_FROM)
+
+
 def share(x: Any, n: Any = 0) -> str:
     """Return a share of n as a percentage.
 
@@ -46,7 +50,7 @@ def _percent(x: Any, n: Any) -> str:
     number = known(x)
     if number is None:
         return NOTHING
-    decimals = int((known(n) or 0) >= _DECIMALS_FROM)
+    decimals = _decimals(n)
     step = 10.0**-decimals
     shown = _rounded(100 * number, decimals)
     if shown >= 100 > 100 * number:
@@ -75,7 +79,7 @@ def span(low: Any, high: Any, n: Any = 0) -> str:
     if known(low) is None or known(high) is None:
         return ""
     # The ends are bounds: "< 1" would say the wrong thing of one.
-    decimals = int((known(n) or 0) >= _DECIMALS_FROM)
+    decimals = _decimals(n)
     ends = (f"{_rounded(100 * float(end), decimals):.{decimals}f}" for end in (low, high))
     return f"{'–'.join(ends)} %"
 
@@ -89,7 +93,7 @@ def points(x: Any, n: Any = 0, *, signed: bool = True) -> str:
     number = known(x)
     if number is None:
         return NOTHING
-    decimals = int((known(n) or 0) >= _DECIMALS_FROM)
+    decimals = _decimals(n)
     shown = _rounded(100 * number, decimals)
     if not shown:  # what rounds to nothing has no sign
         return "0"

@@ -36,6 +36,7 @@ from ...core.types import (
     Span,
     ToolCall,
 )
+from ...core.values.affixes import common_prefix, common_suffix
 from ...formats.disambiguation import RULE, near_edits
 from ...formats.registry import protocols
 from ...formats.scan import longest_of
@@ -192,9 +193,8 @@ def _is_no_mark(raw: str, edit: Edit, names: tuple[str, ...]) -> bool:
 def _smallest(raw: str, edit: Edit) -> Edit:
     # Without what stays as it is, so that places next to it stay exact.
     old, new = edit.span.of(raw), edit.text
-    most = min(len(old), len(new))
-    head = next((i for i in range(most) if old[i] != new[i]), most)
-    tail = next((i for i in range(most - head) if old[-1 - i] != new[-1 - i]), most - head)
+    head = common_prefix(old, new)
+    tail = common_suffix(old[head:], new[head:])
     span = Span(edit.span.start + head, edit.span.end - tail)
     return Edit(span, new[head : len(new) - tail], edit.rule)
 

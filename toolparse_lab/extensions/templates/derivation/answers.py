@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from ....core.errors import UnreadableTemplate
 from ....core.toolspec import ToolSpec
 from ....core.values import Value, same
+from ....core.values.affixes import common_prefix, common_suffix
 from ....runner.chat_templates.renderer import ChatTemplate, Rendering
 
 Arguments: TypeAlias = Mapping[str, Value]
@@ -314,19 +315,3 @@ def same_calls(some: Sequence[Call], others: Sequence[Call]) -> bool:
         a.name == b.name and same(dict(a.arguments or {}), dict(b.arguments))
         for a, b in zip(some, others, strict=True)
     )
-
-
-def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """Return how many items two sequences of one type begin with alike.
-
-    >>> common_prefix("abc", "abd")
-    2
-    """
-    length = min(len(a), len(b))
-    if a[:length] == b[:length]:
-        return length
-    return next(i for i in range(length) if a[i] != b[i])
-
-
-def common_suffix(a: Sequence[Any], b: Sequence[Any]) -> int:
-    return common_prefix(a[::-1], b[::-1])

@@ -19,6 +19,7 @@ from typing import Any
 from ....core.errors import BadOptions, UnreadableTemplate, UnwritableCall
 from ....core.toolspec import ToolSpec
 from ....core.types import ParseOptions
+from ....core.values.affixes import common_prefix, common_suffix
 from ....entry.parse import parse_text
 from ....formats.base import Protocol
 from ....formats.registry import protocols
@@ -35,8 +36,6 @@ from .answers import (
     Answers,
     Call,
     answers_of,
-    common_prefix,
-    common_suffix,
     plain_tool,
     rendered_like,
     same_calls,

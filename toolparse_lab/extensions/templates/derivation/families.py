@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from ....core.values.affixes import common_prefix, common_suffix
 from .answers import (
     KINDS,
     ONE,
@@ -23,8 +24,6 @@ from .answers import (
     TWO,
     Answers,
     Call,
-    common_prefix,
-    common_suffix,
 )
 from .answers import TEXT as WORDS
 from .derived import ARGUMENTS, ID, NAME, TEXT

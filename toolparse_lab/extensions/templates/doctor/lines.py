@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....core.values import Value
-from ..derivation.answers import common_prefix, common_suffix
+from ....core.values.affixes import common_prefix, common_suffix
 
 Events = Sequence[Sequence[Any]]
 TESTS = ("test", "choice")

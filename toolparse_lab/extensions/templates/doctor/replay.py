@@ -25,12 +25,12 @@ from ....core.types.call import is_meant
 from ....core.types.options import TokenizerLike
 from ....core.types.tokens import detokenized
 from ....core.values import read_strict, same
+from ....core.values.affixes import common_prefix
 from ....entry.parse import parse_text
 from ....evals.scoring.trial import Trial
 from ....formats.like import ProtocolLike
 from ....middleware.flow import recorded_tokens
 from ....runner.chat_templates.renderer import ChatTemplate, Rendering, TemplateLike
-from ..derivation.answers import common_prefix
 from .report import shortened
 
 REPLAY_CODES: Mapping[str, str] = {

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ....core.values.affixes import common_prefix, common_suffix
 from ....core.values.printable import printable
 from ....views.show import visible
-from ..derivation.answers import common_prefix, common_suffix
 
 CODES: Mapping[str, tuple[str, str]] = {
     "template.unescaped": ("error", "a string is put between quotes without escapes"),
