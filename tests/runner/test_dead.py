@@ -33,10 +33,12 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def free_port() -> int:
+def free_port() -> Iterator[int]:
+    """Held without a listener, so that no other server is given it; one that asks for it gets it."""
     with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
+        yield int(s.getsockname()[1])
 
 
 def model(url: str, **changes: Any) -> Model:
