@@ -33,7 +33,7 @@ FIND_PYTHON := for p in $(CANDIDATES); do \
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lowest lowest-quick constraints newest notebooks proxy frameworks quick test lint types pytest pytest-plain pytest-browser pytest-quick nightly coverage docs bench-import clean distclean
+.PHONY: help demo lowest lowest-quick tests constraints newest notebooks proxy frameworks quick test lint types pytest pytest-plain pytest-browser pytest-quick nightly coverage docs bench-import clean distclean
 
 help:
 	@echo "make demo          set up and run the demo with the small embedded model"
@@ -83,6 +83,10 @@ $(VENV)/.dev-ready: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "== installing everything for development (2 GB on disk; one to three minutes the first time)"
 	@$(PIP) uv
 	@$(UV) --editable '.[dev]' $(TEST_PACKAGES) || $(PIP) --editable '.[dev]' $(TEST_PACKAGES)
+	@touch $@
+
+# The weights of the embedded model, which its tests alone need.
+$(VENV)/.weights-ready: | $(VENV)/.dev-ready
 	@$(BIN)/toolparse demo --install-only
 	@touch $@ $(VENV)/.demo-ready
 
@@ -120,6 +124,9 @@ $(NOTEBOOKS)/.ready: pyproject.toml | $(VENV)/.dev-ready
 
 # What to run
 
+# What begins so prints in one piece, at its end.
+APART := log=$$(mktemp); exec 3>&1 >$$log 2>&1; trap 'cat $$log >&3; rm -f $$log' EXIT;
+
 notebooks: $(NOTEBOOKS)/.ready
 
 frameworks: .venv-frameworks/.ready
@@ -127,11 +134,11 @@ frameworks: .venv-frameworks/.ready
 proxy: $(PROXY)/.ready
 
 # The newest versions have their turn in `make pytest`. `make test` asks one case of each test here.
-lowest-quick: LOWEST_ARGS := --quick
-lowest: LOWEST_ARGS :=
+lowest-quick: LOWEST_ARGS := --quick -n 1
+lowest: LOWEST_ARGS := -n $(JOBS)
 lowest lowest-quick: $(LOWEST)/.ready
-	@echo "== pytest, runner, bridge and gateway with the lowest versions"
-	@$(LOWEST)/bin/python -m pytest -q -n $(JOBS) --dist worksteal -m 'not slow and not local_model' \
+	@$(APART) echo; echo "== pytest, runner, bridge and gateway with the lowest versions"; \
+	$(LOWEST)/bin/python -m pytest -q --dist worksteal -m 'not slow and not local_model' \
 		$(LOWEST_ARGS) tests/runner --ignore tests/runner/test_provider_matrix.py --ignore tests/runner/test_provider_variants.py \
 		tests/integrations/test_bridge_*.py $(wildcard tests/extensions/serve/test_gateway*.py)
 
@@ -157,12 +164,16 @@ pytest-quick: $(VENV)/.dev-ready
 	@echo "== pytest, one case of each test"
 	@$(BIN)/pytest --quick -q -n $(JOBS) --dist worksteal $(ARGS)
 
-# Each part runs even if another failed, so that one run shows everything that is wrong. mypy has one
-# thread, and leaves a core to the installation of the other environments.
+# Each part runs even if another failed, so that one run shows everything that is wrong. All run beside
+# one another, because mypy has one thread, an installation waits for the network, and some tests for
+# servers.
 test: $(VENV)/.dev-ready
+	@$(MAKE) --no-print-directory --keep-going --jobs 4 lint types tests
+
+tests:
 	@status=0; \
-	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target lint types $(LOWEST)/.ready .venv-frameworks/.ready || status=1; \
-	$(MAKE) --no-print-directory --keep-going pytest lowest-quick || status=1; \
+	$(MAKE) --no-print-directory --keep-going $(VENV)/.weights-ready $(LOWEST)/.ready .venv-frameworks/.ready || status=1; \
+	$(MAKE) --no-print-directory --keep-going pytest-plain pytest-browser lowest-quick || status=1; \
 	exit $$status
 
 # Of the engine alone, because counting doubles the time of what is counted.
@@ -178,10 +189,9 @@ lint: $(VENV)/.dev-ready
 	@$(BIN)/ruff format --check
 
 types: $(VENV)/.dev-ready
-	@echo "== mypy"
-	@$(BIN)/mypy
+	@$(APART) echo; echo "== mypy"; $(BIN)/mypy
 
-pytest: $(VENV)/.dev-ready
+pytest: $(VENV)/.dev-ready $(VENV)/.weights-ready
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 pytest-plain pytest-browser
 
 # 5 is pytest's code for "nothing to run".
@@ -190,17 +200,15 @@ pytest-plain: $(VENV)/.dev-ready
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/browser $(ARGS) || [ $$? = 5 ]
 
 # Apart, because Playwright keeps an event loop running in its process; beside the others, because these
-# wait for a browser. What it prints comes at its end, in one piece.
+# wait for a browser.
 pytest-browser: $(VENV)/.dev-ready
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
 		|| echo "No Chromium on this machine: the browser tests are skipped (Debian: apt-get install chromium)."
-	@log=$$(mktemp); \
-	$(BIN)/pytest -n $(BROWSER_JOBS) --dist loadfile tests/browser $(ARGS) >$$log 2>&1; status=$$?; \
-	echo; echo "== pytest, browser"; cat $$log; rm -f $$log; \
-	[ $$status = 0 ] || [ $$status = 5 ]
+	@$(APART) echo; echo "== pytest, browser"; \
+	$(BIN)/pytest -n $(BROWSER_JOBS) --dist loadfile tests/browser $(ARGS) || [ $$? = 5 ]
 
 # The exhaustive part, over night: about 100,000 random texts for each law among it.
-nightly: $(VENV)/.dev-ready $(PROXY)/.ready $(NOTEBOOKS)/.ready lowest
+nightly: $(VENV)/.dev-ready $(VENV)/.weights-ready $(PROXY)/.ready $(NOTEBOOKS)/.ready lowest
 	@$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/browser --exhaustive
 	@$(BIN)/pytest tests/extensions/serve/test_gateway_proxy.py
 	@$(BIN)/pytest tests/browser --exhaustive

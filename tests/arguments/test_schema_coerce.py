@@ -6,16 +6,27 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import math
+import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.cases.check import check, decode
 from tests.core_cases import SHIPPED, load, rows
-from tests.tools import object_schema
+from tests.tables import each_case
+from tests.tools import object_schema, tool_named
+from toolparse_lab.arguments.schema.go import format_v, parse_bool, parse_float, parse_int
+from toolparse_lab.arguments.schema.plain import read_texts
+from toolparse_lab.arguments.schema.scalars import UNRECORDED, Record
+from toolparse_lab.arguments.schema.validate import find_problems
 from toolparse_lab.core.rules import RULES
 from toolparse_lab.core.values import leaves, pointer_set, read_strict, same, write_canonical
+from toolparse_lab.parser import resolve
 
 
 @pytest.mark.parametrize("policy", ["none", "safe", "middleware"])
@@ -116,8 +127,8 @@ def test_a_wrong_policy_is_named() -> None:
 
 def test_schema_as_text_mapping_bool_and_none() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    for given in (schema, json.dumps(schema)):
-        assert tp.coerce({"a": "1"}, given).value == {"a": 1}
+    for as_given in (schema, json.dumps(schema)):
+        assert tp.coerce({"a": "1"}, as_given).value == {"a": 1}
     for nothing in (True, None):
         assert tp.coerce({"a": "1"}, nothing).value == {"a": "1"}
 
@@ -155,3 +166,174 @@ def test_steps_name_their_paths() -> None:
     ]
     assert steps[1].before == "1"
     assert steps[1].after == 1
+
+
+# The Go policy against golden vectors of Go's own strconv, and the lossy negative control.
+
+
+VECTORS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "cases_core" / "go_strconv.jsonl")
+    .read_text("utf-8")
+    .splitlines()
+]
+
+
+def _bits(x: float) -> int:
+    return int.from_bytes(struct.pack(">d", x), "big")
+
+
+def test_strconv_is_gos_to_the_letter() -> None:
+    """Keys of a vector: in, f (IEEE bits in hex), fv (%v), i, b; null where Go's function fails."""
+    assert len(VECTORS) == 600
+    wrong = []
+    for v in VECTORS:
+        text, f = v["in"], parse_float(v["in"])
+        if v["f"] is None:
+            right = f is None
+        elif f is None:
+            right = False
+        else:
+            right = (
+                math.isnan(f)
+                if v["fv"] == "NaN"
+                else _bits(f) == int(v["f"], 16) and format_v(f) == v["fv"]
+            )
+        if (
+            not right
+            or parse_bool(text) != v["b"]
+            or parse_int(text) != (None if v["i"] is None else int(v["i"]))
+        ):
+            wrong.append(v)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("text", ["-0", "-0.0", "-0e5", "0", "+0", "0x0p0", "-0x0p0"])
+def test_the_sign_of_zero_survives(text: str) -> None:
+    coerced = tp.coerce({"n": text}, {"properties": {"n": {"type": "number"}}}, "go-strconv")
+    wanted = "-0" if text.startswith("-") else "0"
+    assert write_canonical(coerced.value) == f'{{"n":{wanted}}}'
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "n": {"type": "Number"}, "f": {"type": "float64"}, "i": {"type": "int64"},
+        "b": {"type": "BOOL"}, "s": {"type": "string"}, "l": {"type": "array"},
+        "u": {"type": ["integer", "null"]},
+        "o": {"type": "object", "properties": {"i": {"type": "integer"}}},
+    },
+}  # fmt: skip
+
+
+@each_case
+def test_layer_2_touches_top_level_text_only(given: Any, wanted: Any) -> None:
+    result = tp.coerce(given, SCHEMA, "go-strconv")
+    assert result.value == wanted
+    assert (result.steps == ()) == (given == wanted)
+    assert tp.coerce(given, None, "go-strconv").value == given
+
+
+def test_a_number_that_is_not_finite_never_reaches_a_call() -> None:
+    tools = [
+        {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "number"}}}}
+    ]
+    raw = '<tool_call>{"name": "f", "arguments": {"x": "inf"}}</tool_call>'
+    (call,) = tp.parse(raw, "hermes", tools, {"coerce": "go-strconv"}).calls
+    assert call.arguments == {"x": "inf"}
+    assert [p.code for p in call.problems if p.stage == "coerce"] == ["coerce.not-finite"]
+    assert not call.valid
+
+
+@each_case
+def test_the_negative_control_makes_everything_validate(
+    value: Any, schema: Any, wanted: Any
+) -> None:
+    result = tp.coerce(value, schema, "lossy")
+    assert result.value == wanted
+    assert any(not s.lossless for s in result.steps)
+    assert tp.coerce(wanted, schema, "lossy").steps == ()
+
+
+# The short way of coercion says what the long one says.
+
+
+NUMBERS = ["5", "-0", "007", "+5", "3.0", "2.50", "1e3", "1e400", "0.1", "9" * 40, "١٢", " 12 "]
+WORDS = [
+    "five", "5 km", "null", "true", "False", "YES", "0", "1", "on", "[1]", "{}", '"5"', "", " ",
+]  # fmt: skip
+TEXTS = st.sampled_from(NUMBERS + WORDS) | st.text(max_size=6)
+TYPES = ["string", "integer", "number", "boolean", "null", "array", "object"]
+MEMBERS = st.one_of(
+    st.sampled_from(TYPES).map(lambda kind: {"type": kind}),
+    st.sampled_from([{}, {"type": ["string", "integer"]}, {"type": "string", "enum": ["a", "5"]}]),
+    st.sampled_from([{"type": "integer", "minimum": 4}, {"type": "string", "maxLength": 2}]),
+    st.just({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}),
+)
+NAMES = st.sampled_from(["a", "b/c", "d~", "arguments"])
+SCHEMAS = st.fixed_dictionaries(
+    {"properties": st.dictionaries(NAMES, MEMBERS, max_size=4)},
+    optional={
+        "type": st.just("object"),
+        "required": st.lists(NAMES, max_size=2, unique=True),
+        "additionalProperties": st.sampled_from([False, True, {"type": "integer"}]),
+        "minProperties": st.just(2),
+    },
+)
+
+
+@given(SCHEMAS, st.dictionaries(NAMES, TEXTS, max_size=4))
+def test_the_short_way_says_what_the_long_one_says(
+    schema: dict[str, Any], texts: dict[str, str]
+) -> None:
+    record = Record("safe")
+    arguments_json = read_texts(texts.items(), json.dumps(schema), record)
+    assert arguments_json == read_texts(texts.items(), json.dumps(schema), UNRECORDED)
+    if arguments_json is None:
+        return
+    coerced = tp.coerce(texts, schema, one_item=True, raw_text=True)
+    assert arguments_json == write_canonical(coerced.value)
+    assert tuple(record.steps) == coerced.steps
+    assert coerced.problems == ()
+    assert find_problems(coerced.value, json.dumps(schema)) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [("integer", "5", 5), ("number", "2.50", 2.5), ("boolean", "True", True), ("string", "5", "5")],
+)
+def test_the_short_way_reads_plain_scalars(kind: str, text: str, value: Any) -> None:
+    schema = {"type": "object", "properties": {"x": {"type": kind}}, "required": ["x"]}
+    record = Record("safe")
+    arguments_json = read_texts([("x", text)], json.dumps(schema), record)
+    assert arguments_json is not None
+    assert json.loads(arguments_json) == {"x": value}
+    assert [step.before for step in record.steps] == ([] if kind == "string" else [text])
+
+
+@each_case
+def test_the_short_way_leaves_the_rest_to_the_long_one(
+    members: dict[str, Any], texts: dict[str, str]
+) -> None:
+    schema_json = json.dumps({"type": "object", "properties": members})
+    assert read_texts(texts.items(), schema_json, Record("safe")) is None
+
+
+def test_a_name_that_stands_twice_is_not_read() -> None:
+    schema_json = json.dumps({"type": "object", "properties": {"x": {"type": "string"}}})
+    assert read_texts([("x", "a"), ("x", "b")], schema_json, Record("safe")) is None
+
+
+def test_half_of_a_surrogate_pair_is_written_as_an_escape() -> None:
+    schema_json = json.dumps({"type": "object", "properties": {"x": {"type": "string"}}})
+    assert read_texts([("x", "\ud83d")], schema_json, UNRECORDED) == '{"x":"\\ud83d"}'
+
+
+@pytest.mark.parametrize("text", ["C", "12"])
+def test_texts_that_fit_are_not_shown_to_the_library(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolve, "find_problems", lambda *_: pytest.fail("asked the library"))
+    tool = tool_named("f", unit={"type": "string", "enum": ["C", "12"]})
+    raw = f"<tool_call><function=f><parameter=unit>{text}</parameter></function></tool_call>"
+    assert tp.parse(raw, "qwen3_coder_xml", [tool]).calls[0].problems == ()

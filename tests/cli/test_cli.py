@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import io
 import json
 import os
@@ -12,12 +13,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+import toolparse_lab as tp
 from tests.tables import each_case
 from toolparse_lab import ParseResult, __version__
-from toolparse_lab.cli import build_parser, main, verbs
-from toolparse_lab.cli.options import DECLARED
+from toolparse_lab.cli import build_parser, verbs
+from toolparse_lab.cli.app import main
+from toolparse_lab.cli.demo import run_demo
+from toolparse_lab.cli.options import DECLARED, Option, options_of, parameters
+from toolparse_lab.evals.reports.figures.comparison import ArmComparison
+from toolparse_lab.experiments.run import Run
+from toolparse_lab.runner.ledger import RunLimits
 
 RAW = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
@@ -249,3 +257,71 @@ def test_the_examples_of_the_help_can_be_typed(name: str) -> None:
 
 def _env() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+# Options are those of the functions that verbs call.
+
+
+@pytest.mark.parametrize(
+    ("path", "function"),
+    [
+        ("lab.Lab.ingest", tp.Lab.ingest),
+        ("lab.Lab.reparse", tp.Lab.reparse),
+        ("experiments.run.Run.compare", Run.compare),
+        ("evals.reports.figures.comparison.ArmComparison.regression", ArmComparison.regression),
+        ("cli.demo.run_demo", run_demo),
+    ],
+)
+def test_a_signature_is_read_as_python_reads_it(path: str, function: object) -> None:
+    real = inspect.signature(function).parameters  # type: ignore[arg-type]
+    named = {n: p for n, p in real.items() if p.kind is not inspect.Parameter.VAR_KEYWORD}
+    read = parameters(path)
+    assert read.keys() == named.keys()
+    for name, parameter in named.items():
+        if isinstance(read[name].default, str | bool | int) and name != "budget":
+            assert read[name].default == parameter.default
+
+
+def test_members_of_a_type_are_parameters() -> None:
+    assert parameters("runner.ledger.RunLimits").keys() == RunLimits.__annotations__.keys()
+    with pytest.raises(LookupError):
+        parameters("lab.Lab.nothing")
+
+
+def test_an_option_has_type_default_and_help_of_its_parameter() -> None:
+    rows, columns, stream = options_of("lab.Lab.ingest", "--max-rows", "--columns", "--protocol ID")
+    assert isinstance(rows, Option)
+    assert (rows.members["type"], rows.members["metavar"]) == (int, "N")
+    assert columns.members["metavar"] == "A=B,..."
+    assert stream.members["help"].endswith("(default: auto)")
+    assert rows.members["help"].startswith("refuse a source with more rows")
+    (switch,) = options_of("lab.Lab.plan", "--stream")
+    assert switch.members["action"] == "store_true"
+
+
+# `toolparse export` writes the frames of a run, by the suffix of the file.
+
+
+# Repaired, so that there is an event.
+ANSWER = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
+
+
+@pytest.mark.parametrize(("frame", "file"), [
+    ("trials", "t.parquet"), ("calls", "c.csv"), ("events", "e.jsonl"),
+])  # fmt: skip
+def test_frames_are_exported(tmp_path: Path, capsys: Any, frame: str, file: str) -> None:
+    store, out = str(tmp_path / "runs.db"), tmp_path / file
+    with tp.Lab(store) as lab:
+        rows = [{"raw": ANSWER}, {"raw": ANSWER.replace("1", "2")}]
+        lab.ingest(rows, tools=[{"name": "f"}], protocol="hermes", progress=False)
+    assert main(["export", "--frame", frame, "--out", str(out), "--store", store, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    read: dict[str, Any] = {
+        ".parquet": pd.read_parquet, ".csv": pd.read_csv,
+        ".jsonl": lambda path: pd.read_json(path, lines=True),
+    }  # fmt: skip
+    assert len(read[out.suffix](out)) == said["rows"] > 0
+
+
+def test_another_suffix_is_refused(tmp_path: Path) -> None:
+    assert main(["export", "--out", "x.xlsx", "--store", str(tmp_path / "runs.db")]) == 2

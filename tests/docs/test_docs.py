@@ -10,8 +10,11 @@ that the reader of the page has and the test has not, such as cases.
 from __future__ import annotations
 
 import ast
+import contextlib
 import doctest
 import importlib
+import importlib.util
+import io
 import os
 import re
 import socket
@@ -22,12 +25,14 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import toolparse_lab
 from scripts import format_tables, generate
 from tests.mock_openai import OneAnswer
+from tests.mutants import MUTANTS, Mutant
 from toolparse_lab.core.rules import CODES, RULES
 
 ROOT = Path(__file__).parents[2]
@@ -323,3 +328,61 @@ def test_the_two_calls_shown_for_a_format_are_one_answer_in_it() -> None:
         calls = toolparse_lab.parse(text, name, [format_tables.TOOL]).calls
         wanted = list(format_tables.CALLS)[:2]
         assert [call.arguments for call in calls if call.ok] == wanted, name
+
+
+# The README's figures are those of the shipped recording. `test_docs.py` runs its code, that
+# with a server included.
+
+
+TEXT = (ROOT / "README.md").read_text("utf-8")
+
+
+def _readme_module() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("readme", ROOT / "scripts" / "readme.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_demo_block_is_what_the_recording_gives() -> None:
+    readme = _readme_module()
+    assert readme.with_block(TEXT, readme.demo_block()) == TEXT, "run: python scripts/readme.py"
+
+
+def test_the_first_example_prints_what_stands_below_it() -> None:
+    code, output = re.findall(r"```(?:python|text)\n(.*?)```", TEXT, re.DOTALL)[:2]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(code, "README.md", "exec"), {})
+    assert said.getvalue() == output
+
+
+def test_its_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", TEXT):
+        assert (ROOT / target).exists(), target
+
+
+# Every place and test that `type_safety_statements.md` names is there.
+
+
+def test_every_named_place_and_test_exists() -> None:
+    text = (ROOT / "tests" / "type_safety_statements.md").read_text("utf-8")
+    table = [line for line in text.splitlines() if line.startswith("| ")][1:]
+    assert len(table) >= 61
+    for line in table:
+        _, place, test, _ = (cell.strip() for cell in line.strip("|").split(" |", 3))
+        assert (ROOT / place.strip("`")).is_file(), line
+        file, name = test.strip("`").split("::")
+        body = (ROOT / file).read_text("utf-8")
+        assert re.search(rf"^(async )?def {name}\(", body, re.MULTILINE), line
+
+
+# The planted bugs: each line that one changes is still there, once, so that none rots unseen
+# until the night.
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.about)
+def test_the_line_is_there_once(mutant: Mutant) -> None:
+    assert (ROOT / "toolparse_lab" / mutant.file).read_text("utf-8").count(mutant.old) == 1

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import toolparse_lab as tp
 from tests.evals.test_report import EVIL, FRAME, make, scored
 from tests.tables import each_case
 from tests.tools import tool_named
@@ -22,6 +26,7 @@ from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures import stats
 from toolparse_lab.evals.reports.figures.breakdowns import (
     conversations_frame,
+    flip_grid_frame,
     leader_sentence,
     sensitivity_frame,
 )
@@ -277,3 +282,71 @@ def test_a_report_shows_it_where_the_frame_has_it() -> None:
     older = Report(frame.drop(columns="matching"))
     assert older.sensitivity.empty
     assert "How strict the comparison is" not in older.html()
+
+
+# The cases that flip between the cells of a report.
+
+
+pytest.importorskip("litellm", reason="runs need the lab extra")
+
+
+def name_of(keys: Any) -> str:
+    return " · ".join(map(str, keys.values()))
+
+
+def frame_of(rows: list[tuple[str, str, bool | None]]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [{"case_id": case, "arm": arm, "score_success": success} for case, arm, success in rows],
+        columns=["case_id", "arm", "score_success"],
+    )
+
+
+def test_a_case_flips_where_most_trials_differ() -> None:
+    rows = [
+        *(("both", arm, True) for arm in "ab"),
+        *(("none", arm, False) for arm in "ab"),
+        ("flip", "a", True),
+        ("flip", "b", False),
+        *(("mostly", "a", success) for success in (True, True, False)),
+        ("mostly", "b", False),
+        *(("even", "a", success) for success in (True, False)),
+        ("even", "b", False),
+        ("unjudged", "a", True),
+        ("unjudged", "b", None),
+    ]
+    grid = flip_grid_frame(frame_of(rows), ["arm"], name_of)
+    assert grid["case_id"].tolist() == ["flip", "mostly"]
+    assert grid.to_dict("records")[1] == {"case_id": "mostly", "a": pytest.approx(2 / 3), "b": 0}
+
+
+@given(st.lists(st.tuples(st.sampled_from("cde"), st.sampled_from("ab"), st.booleans())))
+def test_only_cases_with_both_ends_flip(rows: list[tuple[str, str, bool]]) -> None:
+    grid = flip_grid_frame(frame_of([*rows]), ["arm"], name_of)
+    for row in grid.drop(columns="case_id").to_dict("records"):
+        shares = [share for share in row.values() if share == share]
+        assert max(shares) > 0.5 > min(shares)
+
+
+def test_it_is_in_the_report(tmp_path: Path) -> None:
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}
+    good = '<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>'
+    bad = good.replace("1", "2")
+    rows = [
+        {
+            "id": f"c{n}",
+            "input": "ask",
+            "tools": [tool],
+            "target": [{"name": "f", "arguments": {"x": 1}}],
+            "raw": good if n == 0 or model == "m0" else bad,
+            "model": model,
+            "protocol": "hermes",
+        }
+        for n in range(3)
+        for model in ("m0", "m1")
+    ]
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        report: Report = lab.ingest(rows).report(by=["model"])
+        assert report.flip_grid["case_id"].tolist() == ["c1", "c2"]
+        page = report.save(tmp_path / "r.html").read_text("utf-8")
+        assert "Cases that flip" in page
+        assert "Cases that flip" in report.save(tmp_path / "r.md").read_text("utf-8")

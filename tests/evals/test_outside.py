@@ -10,6 +10,7 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.core.errors import UnreadableInput
 from toolparse_lab.evals.parsers.outside import OutsideCall, outside_calls
+from toolparse_lab.evals.scoring.score import naive_calls
 
 F = OutsideCall("f", '{"a":1}')
 FUNCTION = {"name": "f", "arguments": '{"a": 1}'}
@@ -82,3 +83,22 @@ def test_a_generator_without_end_is_cut() -> None:
             yield FUNCTION
 
     assert len(outside_calls(forever())) == 1_000
+
+
+# The naive parser: a regex for a JSON object and `json.loads`.
+
+
+def test_naive_parser_reads_what_json_loads_reads() -> None:
+    native = '{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\\"a\\":1}"}}]}'
+    assert naive_calls(native, native=True) == [("f", {"a": 1})]
+    assert naive_calls("[" * 100_000 + "{" + "[" * 100_000 + "}") == []
+    for broken in (
+        "",
+        "}{",
+        '{"name": 1, "arguments": {}}',
+        '{"name": "f", "arguments": "x"}',
+        "[1]",
+    ):
+        assert naive_calls(broken) == []
+    for broken in ("", "[]", '{"tool_calls":[1]}'):
+        assert naive_calls(broken, native=True) == []

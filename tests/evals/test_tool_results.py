@@ -7,6 +7,7 @@ from typing import Any
 from tests.tables import each_case
 from tests.tools import tool_named
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
+from toolparse_lab.evals.cases.case import check_answer, matches_answer
 from toolparse_lab.evals.cases.tool_results import check_results, runnable_of
 
 TOOLS: tuple[ToolSpec, ...] = tool_specs(
@@ -64,3 +65,19 @@ def test_what_cannot_be_read_is_named(rows: Any, says: str) -> None:
     complaint = check_results(rows, TOOLS)
     assert complaint is not None
     assert re.search(says, complaint[0])
+
+
+# What the last text of a conversation is to say.
+
+
+@each_case
+def test_matching(wanted: Any, text: str, matches: bool) -> None:
+    assert check_answer(wanted) is None
+    assert matches_answer(wanted, text) is matches
+
+
+@each_case
+def test_what_cannot_be_matched_is_refused(wanted: Any) -> None:
+    complaint = check_answer(wanted)
+    assert complaint is not None
+    assert complaint[0]

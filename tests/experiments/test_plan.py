@@ -10,8 +10,13 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.experiments.arms import FACTORS
+from tests.tables import each_case
+from toolparse_lab.core.errors import BadPlan, BadSettings
+from toolparse_lab.experiments.arms import FACTORS, arm_of, arms_of, check_names
 from toolparse_lab.experiments.plan import make_plan
+from toolparse_lab.experiments.plan_file import KEYS, PlanFile, models_of, read_plan_file
+from toolparse_lab.runner.ledger import check_limits
+from toolparse_lab.runner.settings import Settings, load_settings
 
 
 def timer_case(i: int) -> dict[str, Any]:
@@ -217,3 +222,168 @@ def test_what_may_be_run_is_named_in_the_record_of_a_plan() -> None:
     plan = make_plan(CASES, MODELS, "hermes", max_turns=2, runnable={"set_timer": print})
     assert plan.to_dict()["runnable"] == ["set_timer"]
     assert plan.to_dict()["arms"][0]["max_turns"] == 2
+
+
+# Plans as TOML: what they say, and what is wrong with them by line.
+
+
+FULL = """
+cases = "data/cases.jsonl"
+where = { category = ["a", "b"] }
+sample = 20
+models = ["small", "openai/x"]
+protocols = "hermes"
+trials = 3
+seed = 7
+stream = true
+baseline = "hermes"
+[settings]
+few_shot = [0, 2]
+tool_choice = { name = "f" }
+[limits]
+max_cost = 5
+[gate]
+success = 0.9
+[columns]
+question = "input"
+notes = ""
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "toolparse.toml").write_text(
+        '[models]\nsmall = "toolparse-local/smollm2-135m"\n', "utf-8"
+    )
+    return load_settings(start=tmp_path, environ={"OPENAI_KEY": "value"})
+
+
+def read(folder: Path, settings: Settings, text: str) -> PlanFile:
+    (folder / "plan.toml").write_text(text, "utf-8")
+    return read_plan_file(folder / "plan.toml", settings)
+
+
+def test_a_plan_says_all_that_a_lab_takes(tmp_path: Path, settings: Settings) -> None:
+    plan = read(tmp_path, settings, FULL)
+    assert plan == PlanFile(
+        plan.source,
+        str(tmp_path / "data" / "cases.jsonl"),
+        {"category": ["a", "b"]},
+        20,
+        {"small": tp.Model("toolparse-local/smollm2-135m"), "openai/x": tp.Model("openai/x")},
+        ["hermes"],
+        3,
+        7,
+        True,
+        {"few_shot": [0, 2], "tool_choice": {"name": "f"}},
+        {"max_cost": 5},
+        {"success": 0.9},
+        "hermes",
+        {"question": "input", "notes": None},
+    )
+    assert {f for f in KEYS if getattr(plan, f) != getattr(PlanFile(), f)} == KEYS.keys()
+
+
+def test_what_a_plan_leaves_out_is_given_by_hand(tmp_path: Path, settings: Settings) -> None:
+    plan = read(tmp_path, settings, "")
+    assert plan == PlanFile(plan.source)
+    assert read(tmp_path, settings, 'cases = "bfcl.jsonl"').cases == str(tmp_path / "bfcl.jsonl")
+
+
+def test_a_plan_may_bring_its_own_models(tmp_path: Path, settings: Settings) -> None:
+    plan = read(
+        tmp_path,
+        settings,
+        '[models.a]\nname = "openai/a"\napi_key_env = "OPENAI_KEY"\n[models]\nb = "openai/b"',
+    )
+    assert plan.models == {"a": tp.Model("openai/a", api_key="value"), "b": tp.Model("openai/b")}
+
+
+@each_case
+def test_what_is_wrong_is_named_with_its_line(
+    tmp_path: Path, settings: Settings, text: str, says: str
+) -> None:
+    with pytest.raises(BadSettings) as e:
+        read(tmp_path, settings, text)
+    assert says in str(e.value)
+    assert "planted" not in str(e.value)
+
+
+def test_what_is_configured_goes_before_a_model_string(tmp_path: Path) -> None:
+    text = '[models."openai/x"]\nname = "openai/x"\napi_base = "http://here/v1"\n'
+    (tmp_path / "toolparse.toml").write_text(text, "utf-8")
+    found: dict[str, Any] = dict(
+        models_of(["openai/x", "openai/y"], load_settings(start=tmp_path, environ={}))
+    )
+    assert [m.api_base for m in found.values()] == ["http://here/v1", None]
+
+
+# Arms: every combination of levels, named by what differs.
+
+
+def test_an_arm_is_named_by_what_differs() -> None:
+    arms = arms_of(
+        ["hermes", "gemma"], {"tool_choice": ["auto", {"name": "f"}], "type_rules": [False, True]}
+    )
+    assert [a.name for a in arms[:4]] == [
+        "hermes tool_choice=auto no-rules", "hermes tool_choice=auto type-rules",
+        "hermes tool_choice=f no-rules", "hermes tool_choice=f type-rules",
+    ]  # fmt: skip
+    assert len({a.name for a in arms}) == len(arms) == 8
+    assert arm_of("hermes", {"max_tokens": 5}).name == "hermes"
+
+
+def test_an_arm_has_a_level_of_every_factor() -> None:
+    arm = arm_of("hermes", {"max_turns": 2})
+    assert set(arm.levels) == set(FACTORS)
+    assert arm.conversing
+    assert not arm_of("hermes", {}).conversing
+
+
+def test_a_protocol_named_twice_is_one() -> None:
+    assert len(arms_of(["hermes", "hermes"], {})) == 1
+    with pytest.raises(BadPlan, match="no protocols"):
+        arms_of([], {})
+
+
+@each_case
+def test_a_name_that_nobody_would_heed_is_refused(
+    name: str, own: list[str], says: str | None
+) -> None:
+    if says is None:
+        check_names([name], own)
+        return
+    with pytest.raises(BadPlan, match="no factor and no sampling parameter") as caught:
+        check_names([name], own)
+    assert says in str(caught.value)
+
+
+# Limits of a run are checked before a run is written.
+
+
+ONE_CASE = [{"id": "a", "input": "hi", "tools": [{"name": "f"}], "target": []}]
+
+
+@pytest.mark.parametrize(
+    ("limits", "complaint"),
+    [
+        ({"max_costs": 5}, "did you mean max_cost"),
+        ({"temperature": 0}, "go to lab.plan"),
+        ({"max_cost": "5"}, "max_cost is a number"),
+        ({"max_calls": True}, "max_calls is a number"),
+        ({"deadline": -1}, "0 or more"),
+        ({"max_age": float("nan")}, "max_age is a number"),
+    ],
+)
+def test_a_wrong_limit_is_refused_before_a_run_is_written(
+    limits: dict[str, Any], complaint: str, tmp_path: Path
+) -> None:
+    with tp.Lab(tmp_path / "a.db") as lab:
+        plan = lab.plan(ONE_CASE, tp.Model("openai/m", price=(0, 0)), ["hermes"], max_tokens=5)
+        with pytest.raises(tp.errors.BadOptions, match=complaint):
+            lab.run(plan, **limits)
+        assert lab.runs() == []
+
+
+def test_none_is_no_limit() -> None:
+    check_limits(dict.fromkeys(("max_cost", "max_calls", "deadline", "max_age", "progress")))

@@ -118,3 +118,56 @@ def test_origins_in_a_string_that_was_repaired_itself() -> None:
     call = check_all(raw, "hermes", TOOLS).calls[0]
     assert call.arguments == {"s": "x \\i"}
     assert call.origin("/s").span.of(raw) == "x \\\\\\i"
+
+
+# `openai_strict`: the calls of a strict mode, read and written, under the laws.
+
+
+STRICT_TOOLS: list[dict[str, Any]] = [
+    tool_named("lookup_tide", required=["port"], port="string", days="integer"),
+    tool_named(
+        "harbour.book",
+        berth={"type": ["integer", "null"], "default": None},
+        stay={
+            "type": "object",
+            "properties": {"from": {"type": "string"}, "to": {"type": "string"}},
+        },
+    ),
+]
+STRICT_CASES = load("openai_strict.jsonl")
+
+
+@pytest.mark.parametrize("case", STRICT_CASES, ids=lambda c: c["id"])
+def test_cases(case: dict[str, Any]) -> None:
+    calls = check_all(case["raw"], "openai_strict", STRICT_TOOLS).calls
+    assert [[c.name, c.status, c.arguments] for c in calls] == case["calls"]
+    rules = [[*(e.rule for e in c.edits), *(s.rule for s in c.steps)] for c in calls]
+    assert rules == case["rules"]
+    assert [c.valid for c in calls] == [case["valid"]]
+
+
+def test_a_step_names_the_object_and_the_rest_keeps_its_origin() -> None:
+    raw = STRICT_CASES[0]["raw"]
+    call = tp.parse(raw, "openai_strict", STRICT_TOOLS).calls[0]
+    (step,) = call.steps
+    assert (step.path, step.before, step.after) == (
+        "",
+        {"port": "Bergen", "days": None},
+        {"port": "Bergen"},
+    )
+    assert call.origin("/port").span.of(raw) == "Bergen"
+
+
+def test_it_writes_null_for_what_is_left_out() -> None:
+    protocol, tool = tp.protocols()["openai_strict"], tp.ToolSpec.of(STRICT_TOOLS[0])
+    text = protocol.write_call("lookup_tide", '{"port":"Oslo"}', tool)
+    message = json.loads(text)["tool_calls"][0]["function"]
+    assert json.loads(message["arguments"]) == {"port": "Oslo", "days": None}
+    assert tp.parse(text, protocol, STRICT_TOOLS).calls[0].arguments == {"port": "Oslo"}
+    assert '"days' not in protocol.write_call("lookup_tide", '{"port":"Oslo"}')
+
+
+def test_the_provider_s_own_json_without_a_strict_mode_keeps_its_nulls() -> None:
+    call = tp.parse(STRICT_CASES[0]["raw"], "openai_json", STRICT_TOOLS).calls[0]
+    assert call.arguments == {"port": "Bergen", "days": None}
+    assert not call.valid

@@ -7,9 +7,12 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.core_cases import CORE, rows
 from tests.growth import grows_linearly
+from tests.laws import examples
 from tests.tables import each_case
 from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.arguments.rjson.positions import apply_edits
@@ -17,7 +20,8 @@ from toolparse_lab.arguments.schema.view import view_of
 from toolparse_lab.core.errors import UnwritableCall
 from toolparse_lab.formats.rxml import ElementReader, write_element
 from toolparse_lab.formats.rxml.element import unescape, unescape_offsets
-from toolparse_lab.formats.rxml.reader import text_params, wrapper_name
+from toolparse_lab.formats.rxml.fast import read_flat
+from toolparse_lab.formats.rxml.reader import TEXT_KEY, text_params, wrapper_name
 
 SCHEMA = json.loads((CORE / "rxml_schema.json").read_text("utf-8"))
 
@@ -126,3 +130,133 @@ def test_write_element(name: str, value: Any, text: str) -> None:
 def test_a_name_that_is_no_element_name_is_refused(name: str) -> None:
     with pytest.raises(UnwritableCall):
         write_element("f", {name: 1})
+
+
+# The reader of flat bodies gives what the tolerant reader gives, or leaves the body to it.
+
+
+MEMBERS: dict[str, Any] = {
+    "s": {"type": "string"},
+    "s2": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    "e": {"type": "string", "enum": ["a", "b"]},
+    "n": {"type": "integer"},
+    "z": {"type": ["number", "null"]},
+    "u": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+    "b": {"type": "boolean"},
+    "any": {},
+    "r": {"$ref": "#/$defs/text"},
+    "texts": {"type": "array", "items": {"type": "string"}},
+    "list": {"type": "array", "items": {"type": "integer"}},
+    "bare": {"type": "array"},
+    "pair": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]},
+    "maybe": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
+    "o": {"type": "object", "properties": {"s": {"type": "string"}, "k": {"type": "number"}}},
+    "os": {"type": "array", "items": {"type": "object", "properties": {"s": {"type": "string"}}}},
+    "item": {"type": "string"},
+    "#text": {"type": "string"},
+    "a/b~c": {"type": "string"},
+    "é": {"type": "string"},
+    "-x": {"type": "string"},
+}
+SCHEMAS: list[Any] = [
+    {"type": "object", "properties": MEMBERS, "$defs": {"text": {"type": "string"}}},
+    {"properties": MEMBERS, "required": ["s"], "additionalProperties": {"type": "string"}},
+    {"anyOf": [{"type": "object", "properties": MEMBERS}, {"type": "null"}]},
+    {"type": "array", "items": {"type": "string"}, "properties": MEMBERS},
+    {"type": "string", "items": {"type": "integer"}, "properties": MEMBERS},
+    {"type": "object"},
+    {},
+]
+VIEWS = [view_of(s) for s in SCHEMAS]
+NAMES = [*MEMBERS, "unknown", "script", "br", "0", "S", "s\u00a0"]
+WORDS = [
+    "", " ", "\n", "\t", "\r\n", "\u00a0", "\ufeff", "\x1c", "\x85", "x", "a b", "1", "007", "true",
+    "null", "[1, 2]",
+    '["a"]', '{"k": 1}', "a\nb", "&lt;", "&amp;lt;", "&#65;", "&#0;", "&", "&bad;", ">", "]]>", "-->", "\"", "'", "=",
+    "/", "\x00", "\ud83d", "😀",
+]  # fmt: skip
+MARKUP = [
+    "<", "</", "</ ", "<s>", "</s>", "</s >", "< s>", "<s/>", "<s a='1'>", "<n>", "</n>",
+    "<item>x</item>", "<o>", "</o>", "<![CDATA[", "]]>", "<!-- c -->", "<!--", "<?x?>",
+    "<!DOCTYPE x>", "<b>b</b>",
+]  # fmt: skip
+
+
+def element(name: str, inner: list[str]) -> str:
+    return f"<{name}>{''.join(inner)}</{name}>"
+
+
+FLAT = st.builds(
+    element,
+    st.sampled_from([*NAMES, "texts", "list"]),
+    st.lists(st.sampled_from(WORDS), max_size=3),
+)
+GAP = st.sampled_from(["", "", "\n", "  ", "\r\n\t", "\u00a0"])
+CLEAN = st.lists(GAP | FLAT, max_size=9)
+ROUGH = st.lists(FLAT | st.sampled_from(MARKUP) | st.sampled_from(WORDS), max_size=9)
+
+
+def outcome(body: str, view: Any, repair: bool) -> tuple[Any, ...]:
+    reader = ElementReader(body, view, repair=repair)
+    value = reader.read()
+    return list(value.items()), reader.places, reader.edits
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=examples(500), suppress_health_check=list(HealthCheck))
+@given((CLEAN | ROUGH).map("".join), st.sampled_from(VIEWS), st.booleans())
+def test_as_the_tolerant_reader(body: str, view: Any, repair: bool) -> None:
+    flat = read_flat(body, view, TEXT_KEY)
+    if flat is None:
+        return
+    assert wrapper_name(body, view) is None
+    assert list(flat.value) != [TEXT_KEY]
+    assert outcome(body, view, repair) == (list(flat.value.items()), flat.places(), [])
+
+
+def test_a_list_that_repeats_its_element_is_flat() -> None:
+    body = "<texts>a</texts><n>1</n>\n<texts> b</texts><list> 1 </list><list>2</list><texts>&lt;</texts>"
+    flat = read_flat(body, VIEWS[0], TEXT_KEY)
+    assert flat is not None
+    assert flat.value == {"texts": ["a", " b", "<"], "n": "1", "list": ["1", "2"]}
+    assert outcome(body, VIEWS[0], False) == (list(flat.value.items()), flat.places(), [])
+
+
+@pytest.mark.parametrize(
+    "name", ["s", "s2", "e", "n", "z", "u", "b", "any", "r", "texts", "list", "bare", "o"]
+)
+def test_a_clean_body_is_flat(name: str) -> None:
+    body = f"\n  <{name}> 1 </{name}>\n<n>2</n>\n"
+    body = body if name != "n" else body.replace("<n>2</n>", "")
+    flat = read_flat(body, VIEWS[0], TEXT_KEY)
+    assert flat is not None
+    assert outcome(body, VIEWS[0], False) == (list(flat.value.items()), flat.places(), [])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "", " ", "x", "<s>x", "<s>x</s>y", "y<s>x</s>", "<s>x</s><s>y</s>", "<s>x</s ><n>1</n>",
+        "<s/>", "<s a='1'>x</s>", "<s>a<b>c</b></s>", "<s><![CDATA[x]]></s>", "<!-- c --><s>x</s>",
+        "<texts></texts>",
+        "<o> </o>", "<unknown>1</unknown>", "<#text>x</#text>", "<s>x</s>\u00a0<n>1</n>", "<s>x</s></s>",
+        "<s>" + "x" * 9000 + "</s>",
+    ],
+)  # fmt: skip
+def test_what_is_left_to_the_tolerant_reader(body: str) -> None:
+    assert read_flat(body, VIEWS[0], TEXT_KEY) is None
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<s>", "<", "< ", "<s>x</s>", " ", "\n", "<s", "</s>", "<" + "s" * 100, "s>", "<s><n>"],
+)
+def test_flat_hostile_text_stays_linear(piece: str) -> None:
+
+    def read(size: int) -> None:
+        body = piece * (size // len(piece))
+        for _ in range(10):
+            read_flat(body, VIEWS[0], TEXT_KEY)
+            read_flat(body + "<s>x</s>", VIEWS[0], TEXT_KEY)
+
+    assert grows_linearly(read, 2_000)

@@ -14,10 +14,14 @@ import pytest
 
 import toolparse_lab as tp
 from tests.core_cases import rows
+from tests.tables import each_case
 from tests.tools import object_schema, tool_named
 from toolparse_lab.arguments.rjson.positions import apply_edits
+from toolparse_lab.arguments.rjson.strict import Refusal
 from toolparse_lab.core.types import Edit
 from toolparse_lab.core.values import leaves, read_strict
+from toolparse_lab.formats.base import DecodeContext, Opening
+from toolparse_lab.formats.python.call import PythonCalls
 from toolparse_lab.formats.rxml.element import unescape
 
 STR = {"type": "string"}
@@ -238,3 +242,60 @@ def test_a_trimmed_value_has_the_place_of_what_is_left() -> None:
     (call,) = tp.parse(raw, "hermes", tools).calls
     assert [s.rule for s in call.steps] == ["coerce.trim"]
     assert call.origin("/u").span.of(raw) == "celsius"
+
+
+# The smallest text for each rule and code that no case file speaks of.
+
+
+@each_case
+def test_the_rule_is_applied_and_recorded(
+    rule: str, raw: str, protocol: str, policy: str, tools: Any, arguments: dict[str, Any]
+) -> None:
+    (call,) = tp.parse(raw, protocol, tools, {"coerce": policy}).calls
+    assert call.arguments == arguments
+    assert rule in {s.rule for s in call.steps} | {e.rule for e in call.edits}
+
+
+def test_a_list_that_is_no_python_is_refused_with_its_place() -> None:
+    context = DecodeContext(Opening(0), True, True, 1000, {})
+    with pytest.raises(Refusal) as caught:
+        PythonCalls().read("[f(a=1 b=2)]", context)
+    assert (caught.value.code, caught.value.position) == ("decode.pythonic", 7)
+
+
+class Twice:
+    """Somebody else's parser: a call, and behind it a text that the call's own text holds, too."""
+
+    def format_tools(self, tools: Any, tool_system_prompt_template: Any) -> str:
+        return ""
+
+    def format_tool_call(self, tool_call: Any) -> str:
+        return ""
+
+    def format_tool_response(self, tool_result: Any) -> str:
+        return ""
+
+    def parse_generated_text(self, text: str, tools: Any, options: Any) -> list[dict[str, Any]]:
+        call = {"type": "tool-call", "toolName": "f", "input": "{}"}
+        return [call, {"type": "text", "text": "b"}, {"type": "text", "text": "c"}]
+
+    def create_stream_parser(self, tools: Any, options: Any) -> Any:
+        return lambda chunks: self.parse_generated_text("".join(chunks), tools, options)
+
+
+def test_a_text_with_two_places_is_noted() -> None:
+    result = tp.parse("f(b) b c", Twice())
+    assert "foreign.ambiguous-place" in [p.code for p in result.all_problems()]
+
+
+# `result.why()`: one sentence a call.
+
+
+TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
+
+
+@pytest.mark.parametrize("case", rows("why.jsonl"))
+def test_why(case: dict[str, Any]) -> None:
+    result = tp.parse(case["raw"], "hermes", TOOLS)
+    assert result.why() == case["why"]
+    assert str(result) == case["why"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.evals.test_trial_blame import SITUATIONS
 from tests.extensions.study.faulty_server import FaultyServer, failing_trial, planted
 from tests.replay_server import Answer, Asked, ReplayServer, event_answer, json_answer
 from tests.tables import each_case
@@ -213,3 +214,18 @@ def test_recorded_tokens_say_what_the_server_made_of_the_text(lab: tp.Lab) -> No
     assert again.blame.layer == "server", again.blame.explained()
     assert again.blame.evidence[0].where == "tokens"
     assert "tool_call" in again.blame.evidence[0].says
+
+
+# The verb `blame`, of a record alone.
+
+
+def test_the_command(tmp_path: Path, capsys: Any) -> None:
+    store = str(tmp_path / "runs.db")
+    case = next(c for c in SITUATIONS if c["layer"] == c.get("open", c["layer"]) == "server")
+    with tp.Lab(store) as lab:
+        trial = lab.ingest([case["row"]], progress=False).trials()[0]
+    assert main(["blame", "latest", trial.trial_id, "--store", store]) == 0
+    assert "1 failed trial: server 1" in capsys.readouterr().out
+    assert main(["blame", "latest", trial.trial_id, "--store", store, "--json"]) == 0
+    (said,) = json.loads(capsys.readouterr().out)
+    assert (said["layer"], said["trial_id"]) == ("server", trial.trial_id)
