@@ -33,7 +33,7 @@ FIND_PYTHON := for p in $(CANDIDATES); do \
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lowest lowest-quick tests constraints newest notebooks proxy frameworks quick test lint types pytest pytest-plain pytest-browser pytest-quick nightly coverage docs bench-import clean distclean
+.PHONY: help demo lowest lowest-quick tests warm constraints newest notebooks proxy frameworks quick test lint types pytest pytest-plain pytest-browser pytest-quick nightly coverage docs bench-import clean distclean
 
 help:
 	@echo "make demo          set up and run the demo with the small embedded model"
@@ -172,9 +172,13 @@ test: $(VENV)/.dev-ready
 
 tests:
 	@status=0; \
-	$(MAKE) --no-print-directory --keep-going $(VENV)/.weights-ready $(LOWEST)/.ready .venv-frameworks/.ready || status=1; \
+	$(MAKE) --no-print-directory --keep-going warm $(VENV)/.weights-ready $(LOWEST)/.ready .venv-frameworks/.ready || status=1; \
 	$(MAKE) --no-print-directory --keep-going pytest-plain pytest-browser lowest-quick || status=1; \
 	exit $$status
+
+# Bytecode of the tests and of what they import, before several processes need it at once.
+warm: $(VENV)/.dev-ready
+	@$(BIN)/pytest --collect-only --quiet --ignore tests/browser >/dev/null 2>&1 || true
 
 # Of the engine alone, because counting doubles the time of what is counted.
 coverage: $(VENV)/.dev-ready
