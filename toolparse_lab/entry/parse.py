@@ -223,8 +223,8 @@ class Reader:
         parser = self._parser(silent=True, request=request)
         parser.feed(raw)
         result = parser.close()
-        if self._setting is not None:
-            note(self._setting, result)
+        if isinstance(parser, StreamParser) and not parser.is_plain:
+            note(parser.setting, result)
         return result
 
     def stream(self, request: Any = None) -> StreamParser | ForeignParser:

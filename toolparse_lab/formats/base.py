@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, final
+from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, final
 
 from ..arguments.rjson.damage import Refusal
 from ..arguments.schema.coerce import coerce
@@ -230,22 +230,6 @@ class Message(tuple[Decoded, ...]):
         return message
 
 
-class PlainCall(NamedTuple):
-    """A call of nothing but raw texts, with the closer after it, found in one look.
-
-    texts: the parameters' names and texts, a repeated name each time; white space around the text
-    of a number does not count. Offsets are those of the text that was looked at: of the name,
-    and where the closer begins and ends. trim: each text loses a line break at its end.
-    """
-
-    name: str
-    name_start: int
-    texts: list[tuple[str, str]]
-    closer: int
-    end: int
-    trim: bool = False
-
-
 class Envelope(ABC):
     """Finds the openers of calls, reasoning and markup, and the ends of bodies.
 
@@ -433,14 +417,6 @@ class Codec(ABC):
     def leading(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         """Return the calls that are whole in front of the damage of a body that was refused."""
         return ()
-
-    def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
-        """Return the call whose body begins at `text[start]`, where one look shows all of it.
-
-        Scanner and `read` then say the same of it. None says nothing of the body. tools: a call of
-        any other is none.
-        """
-        return None
 
     @abstractmethod
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:

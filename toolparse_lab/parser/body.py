@@ -7,15 +7,14 @@
 # closed body (`_decode`), and the log gets the outcome (`_finish`): calls, a message with texts
 # next to its calls, or nothing if the body only looked like a call and is text again.
 #
-# Most answers are whole when they are read, and their calls are written exactly as the format has
-# them. `read_plain` tries the codec's one pattern for such a call (`Codec.plain_call`) first, then
-# the call after it, with at most a line break between, and so on.
+# Most calls are written exactly as the format has them. In a text that came in one piece they are
+# read by what was learned of that (`_read_look`, see `written`).
 #
 #     an opener that is  leads to
 #     markup             text again
 #     reasoning          an open body; its closer, or calls at its end, end it
 #     a whole call       `_finish`
-#     a plain call       the log, and the next plain call; else
+#     a plain call       the log
 #     any other call     an open body: `scan` until Close, then `_close`; at the end of the text
 #                        `_truncate`
 #
@@ -50,13 +49,12 @@ from ..core.types import (
     ReasoningDelta,
     Segment,
     Span,
-    TextDelta,
     ToolCall,
 )
 from ..core.types.spans import make_segment
 from ..core.values import Value
 from ..formats.base import Envelope, Message, NeedMore, Opening
-from ..formats.reasoning import LONGEST_END, Thought, ThoughtBody, body_in_prompt
+from ..formats.reasoning import Thought, ThoughtBody, body_in_prompt
 from ..formats.reasoning import is_end as is_thought_end
 from ..formats.scan import Close, LiteralBody, Scanner
 from .recognition.pages import says_page
@@ -110,6 +108,7 @@ class BodyReader:
         self._read_alone = read_alone
         self._repeat_end = -1  # after a call that repeats the one before, and has no closer either
         self._spent = 0
+        self.is_plain: bool | None = None  # whether the calls so far are, None for no look
         self.open: OpenBody | None = None
         if setting.options.reasoning == "prefilled":
             # The think tag was in the prompt, so the answer begins inside its body.
@@ -136,6 +135,8 @@ class BodyReader:
                     log.turn_end = at
             if not log.silent:
                 log.events.append(CallStart(Span(start, end)))
+            if log.silent and not opening.whole and self._read_look(opening, start):
+                return
             feed.tail = feed.tail[opening.end :]
             feed.base = end
             if opening.whole:
@@ -147,9 +148,8 @@ class BodyReader:
             closer = envelope.closer_of(opening) if feed.chunk else None
             if closer is not None:
                 feed.fetch_closer(closer)
-            if not (setting.reads_plain and self.read_plain(opening, start)):
-                scanner = setting.protocol.envelope.scanner(opening, setting.tools)
-                self.open = OpenBody(opening, start, end, scanner)
+            scanner = setting.protocol.envelope.scanner(opening, setting.tools)
+            self.open = OpenBody(opening, start, end, scanner)
             return
 
         log.markup(start, end)
@@ -171,98 +171,34 @@ class BodyReader:
             scanner = setting.protocol.envelope.scanner(opening, setting.tools)
             self.open = OpenBody(opening, start, end, scanner)
 
-    # calls that their codec shows in one look, in a row
-
-    def read_plain(self, opening: Opening, opener: int) -> bool:
-        """Read the call whose body begins where the tail does, and plain calls right after it.
-
-        Return False, with nothing done, if it is not plain. opening: its opener, at offset `opener`
-        in raw, whose start is logged.
-        """
-        log, text, feed = self._log, self._text, self._feed
-        if not self._setting.resolver.plain_tools or opening.speculative:
+    def _read_look(self, opening: Opening, start: int) -> bool:
+        # Reads the call that opens at `start`, and those right after it, if they are plain. False,
+        # with nothing done, if the first is not.
+        setting, feed, log, text = self._setting, self._feed, self._log, self._text
+        if setting.looks is None or len(feed.pieces) > 1 or opening.speculative or opening.lone:
             return False
+        if not start or self.is_plain is False:
+            return False  # the text was looked at as a whole, or has calls of another form
         # The same call twice may be one, and a value that was given up may contain this one.
-        if text.given_up is not None or (log.calls and log.calls[-1].problems):
+        if not text.is_plain or (log.calls and log.calls[-1].problems):
             return False
-        call = self._plain_call(opening, 0, opener, len(log.segments))
-        if call is None:
+        raw = feed.pieces[0]
+        calls = setting.looks.calls_at(setting, raw, start, len(log.segments), len(log.calls))
+        owner = (opening.owner or setting.protocol).id
+        self.is_plain = bool(calls) and calls[0].protocol == owner
+        if not self.is_plain:
             return False
-        self._log_plain(call)
-        end = call.segment.span.end - feed.base
-        end, line_at = self._read_row(opening, end) if text.is_plain else (end, -1)
-        feed.take(end)
-        text.resume_after_call(line_at)
+        end = start
+        for call in calls:
+            span = call.segment.span
+            if span.start > end:
+                log.end_text(span.start)
+                text.quoting.line(span.start)
+            end = span.end
+            log.call(call.segment, end, (call,), setting.list_head(call))
+        feed.skip_to(end)
+        text.resume_after_call()
         return True
-
-    def _read_row(self, previous: Opening, pos: int) -> tuple[int, int]:
-        # The plain calls of the tail from `pos` on, each right after the one before. Returns the
-        # offset in the tail after the last one, and the offset in raw of the last line that began
-        # on the way, -1 for none. previous: the opening of the call before.
-        setting, log = self._setting, self._log
-        tail, base = self._feed.tail, self._feed.base
-        envelope, tools = setting.protocol.envelope, setting.tools
-        # A literal that begins before it is whole.
-        last = len(tail) - max(setting.longest_head, LONGEST_END)
-        line_at = -1
-        while pos < last:
-            at = pos + 1 if tail[pos] == "\n" else pos
-            # Others may be the head of a chat turn, or candidates for recovery.
-            if tail[at] != "<" or tail[at + 1] == "|":
-                break
-            opening = envelope.open(tail, at, False, tools)
-            if opening is not previous:  # most formats have one for all blocks
-                if not isinstance(opening, Opening) or opening.kind != "call":
-                    break
-                if opening.whole or opening.speculative or not opening.end:
-                    break
-                previous = opening
-            start = at + previous.end
-            call = self._plain_call(previous, start, base + at, len(log.segments) + at - pos)
-            if call is None:
-                break
-            if at > pos:
-                line_at = base + at
-                if not log.silent:
-                    log.delta(TextDelta, base + pos, line_at)
-                log.end_text(line_at)
-            if not log.silent:
-                log.events.append(CallStart(Span(base + at, base + start)))
-            self._log_plain(call)
-            pos = call.segment.span.end - base
-        return pos, line_at
-
-    def _plain_call(
-        self, opening: Opening, start: int, opener: int, segment_index: int
-    ) -> ToolCall | None:
-        # The call whose body begins at `start` of the tail, None if it is not plain.
-        setting, feed = self._setting, self._feed
-        codec = (opening.owner or setting.protocol).codec
-        resolver, tail, base = setting.resolver, feed.tail, feed.base
-        tools = resolver.plain_tools
-        plain = codec.plain_call(opening, tail, start, tools)
-        if plain is None:
-            return None
-        name, name_start, texts, closer, end, trim = plain
-        body = Span(base + start, base + closer)
-        return resolver.plain_call(
-            texts,
-            trim,
-            tools[name],
-            opening,
-            (tail, start, closer),
-            base + name_start,
-            make_segment("call", Span(opener, base + end), body),
-            segment_index,
-            len(self._log.calls),
-        )
-
-    def _log_plain(self, call: ToolCall) -> None:
-        log, segment, setting = self._log, call.segment, self._setting
-        body = segment.body or segment.span
-        if not log.silent:
-            log.delta(CallDelta, body.start, body.end)
-        log.call(segment, body.end, (call,), setting.list_head(call))
 
     # scanning
 

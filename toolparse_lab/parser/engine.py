@@ -66,7 +66,7 @@ class StreamParser:
         request: Any = None,
         inner: bool = False,
     ) -> None:
-        self._setting = setting
+        self.setting = setting
         self._inner = inner
         self.protocol = setting.protocol
         self.tools = setting.tools
@@ -79,6 +79,11 @@ class StreamParser:
         self._bodies = BodyReader(setting, feed, log, text, _read_alone)
         self._closed = False
         self._result: ParseResult | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """True if the calls so far were written as others that are known."""
+        return self._bodies.is_plain is True
 
     def feed(self, chunk: str | None) -> tuple[Event, ...]:
         """Return the events that `chunk` settles.
@@ -100,7 +105,7 @@ class StreamParser:
             bodies = self._bodies
             body = bodies.open
             if body is None:
-                if feed.tail in self._setting.waits:
+                if feed.tail in self.setting.waits:
                     return ()
             elif feed.tail in body.scanner.waits:
                 return ()
@@ -127,7 +132,7 @@ class StreamParser:
         if self._result is not None:
             return self._result
         self._closed = True
-        feed, log, setting = self._feed, self._log, self._setting
+        feed, log, setting = self._feed, self._log, self.setting
         feed.end()
         self._run(True)
         if feed.base > log.text_start:
@@ -158,7 +163,7 @@ class StreamParser:
 
     def _read_inner(self, text: str, protocol: str) -> ParseResult:
         # A part of this text, read by the protocol of an id.
-        setting, own = self._setting, self.protocol
+        setting, own = self.setting, self.protocol
         options = replace(self.options, reasoning="none")
         return _read_alone(
             setting_of(auto_protocol() if protocol == "auto" else own, setting.specs, options), text

@@ -15,15 +15,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, TypeVar
 
 from ..arguments.rjson.damage import Refusal
 from ..arguments.schema.coerce import coerce
-from ..arguments.schema.plain import may_be_wrapped, parameter_names, read_texts, takes_texts
-from ..arguments.schema.scalars import UNRECORDED, Record
+from ..arguments.schema.plain import may_be_wrapped, parameter_names, read_texts
+from ..arguments.schema.scalars import Record
 from ..arguments.schema.validate import UNCHECKED, find_problems, fits
 from ..arguments.schema.view import view_of
 from ..core.toolspec import ToolSpec
@@ -38,7 +37,7 @@ from ..core.types import (
     Step,
     ToolCall,
 )
-from ..core.types.call import LateAccount, make_call, make_late_call
+from ..core.types.call import make_call
 from ..core.types.spans import Severity, StepSpans, make_problem
 from ..core.values import escape_token, write_canonical
 from ..formats.base import DecodeContext, Decoded, Opening, Places, Protocol, Tools, with_step
@@ -93,16 +92,6 @@ class Resolver:
         self.protocol = protocol
         self.tools = tools
         self.options = options
-        self._plain_tools: Mapping[str, ToolSpec] | None = None
-
-    @property
-    def plain_tools(self) -> Mapping[str, ToolSpec]:
-        # Tools whose arguments may be read in one pass over their texts. Worked out when first
-        # asked for, since many answers hold no call.
-        if self._plain_tools is None:
-            tools = self.tools if self.options.coerce == "safe" else {}
-            self._plain_tools = {n: t for n, t in tools.items() if takes_texts(t.schema_json)}
-        return self._plain_tools
 
     def reading(self, opening: Opening, closed: bool) -> DecodeContext:
         """Return the facts that a codec may use in reading the body behind `opening`."""
@@ -176,31 +165,6 @@ class Resolver:
             # The refusal itself is reported; a codec's second fault adds nothing to it.
             return ()
         return self.calls(decoded, body, segment, segment_index, index) if decoded else ()
-
-    def plain_call(
-        self,
-        texts: list[tuple[str, str]],
-        trim: bool,
-        tool: ToolSpec,
-        opening: Opening,
-        body: tuple[str, int, int],
-        name_at: int,
-        segment: Segment,
-        segment_index: int,
-        index: int,
-    ) -> ToolCall | None:
-        # The call of a body that its codec showed in one look, the same as `decode` and `calls`
-        # return otherwise; None if its texts are not plainly what its tool wants. body: a text, and
-        # where the body begins and ends in it, since a long one is copied only if it is asked for.
-        arguments_json = read_texts(texts, tool.schema_json, UNRECORDED, trim=trim)
-        if arguments_json is None:
-            return None
-        name_span = Span(name_at, name_at + len(tool.name))
-        owner = opening.owner.id if opening.owner else self.protocol.id
-        account = LateAccount(_plain_account, self, tool, opening, body, segment)
-        return make_late_call(
-            index, segment_index, tool.name, name_span, owner, arguments_json, segment, account
-        )
 
     # calls without arguments
 
@@ -414,26 +378,6 @@ class Resolver:
             code = "call.unknown-argument"
             problems.append(Problem("validate", code, severity, message, path, span))
         return problems
-
-
-def _plain_account(
-    resolver: Resolver,
-    tool: ToolSpec,
-    opening: Opening,
-    body_at: tuple[str, int, int],
-    segment: Segment,
-) -> tuple[str, tuple[Step, ...], OriginTable]:
-    text, begin, end = body_at
-    start, body = (segment.body or segment.span).start, text[begin:end]
-    (d,) = resolver.protocol.codec.read(body, resolver.reading(opening, True))
-    record = Record("safe")
-    if isinstance(d.arguments, dict):
-        read_texts(d.arguments.items(), tool.schema_json, record)
-    steps = tuple(record.steps)
-    if steps:
-        StepSpans(steps, partial(find_spans, d, steps, start, body))
-    table = OriginTable(partial(trace_table, d, steps, start, body))
-    return write_canonical(d.arguments), steps, table
 
 
 def _fault(error: Exception) -> Refusal:

@@ -53,7 +53,7 @@ from ..core.types import (
     ToolCall,
 )
 from ..core.types.spans import make_segment
-from ..formats.base import Codec, Envelope, Protocol, Tools
+from ..formats.base import Envelope, Protocol, Tools
 from ..formats.reasoning import END_PATTERN, END_SO_FAR, END_STARTS, LONE_ENDS, LONGEST_END
 from ..formats.registry import protocols
 from ..formats.scan import NO_WAITS, cut_literals, longest_of, partial_finder
@@ -96,7 +96,7 @@ class Setting:
         self.value_starts = frozenset(("{", "[", *words)) if self.recovers else frozenset()
         self.line_starts = self.value_starts | self.name_heads.starts
         # Questions that most formats leave to the base class need not be asked.
-        envelope, codec = type(protocol.envelope), type(protocol.codec)
+        envelope = type(protocol.envelope)
         self.speculates = (
             envelope.speculates is not Envelope.speculates
             or envelope.resumes is not Envelope.resumes
@@ -108,7 +108,6 @@ class Setting:
         # What is known of plain calls, and for each look the literals that no value may hold.
         self.looks: Any = None
         self.marks: dict[Any, tuple[str, ...] | None] = {}
-        self.reads_plain = protocol.id == "auto" or codec.plain_call is not Codec.plain_call
         thoughts = self.reads_reasoning
         lone = LONE_ENDS if thoughts else ()
         held = (END_SO_FAR, LONGEST_END) if thoughts else ("", 0)
@@ -405,6 +404,16 @@ class Feed:
         if n:
             self.tail = self.tail[n:]
             self.base += n
+
+    def skip_to(self, end: int) -> None:
+        """Settle all up to an offset, where the text is one chunk."""
+        (text,) = self.pieces
+        read = self._offset if self.chunk else len(text)
+        self.tail, self.base = text[end:read], end
+        self._late.clear()
+        self._late_size = 0
+        if end > read:
+            self._pass_chunk(end)
 
     def text_of(self, span: Span) -> str:
         """Return the characters of a span of the text fed so far, at the cost of those alone."""

@@ -104,14 +104,10 @@ class TextScanner:
             self.message_ends = ends
             self.quoting.word()
 
-    def resume_after_call(self, line_at: int = -1) -> None:
-        # line_at: the offset in raw of the last line that began between several, -1 for none.
-        quoting = self.quoting
-        if line_at >= 0:
-            quoting.line(line_at)
+    def resume_after_call(self) -> None:
         self._fresh = True
-        quoting.blank = False
-        quoting.spoken = True
+        self.quoting.blank = False
+        self.quoting.spoken = True
 
     def resume_at_no_call(self) -> None:
         # The text looked like a call, and the tail begins with it again.

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from threading import Lock
 from typing import Any
 
-from ..core.types import ParseOptions, ParseResult
+from ..core.types import ParseOptions, ParseResult, ToolCall
 from ..formats.registry import protocols
 from .engine import StreamParser
 from .recognition.echoes import echoes_of
@@ -87,6 +87,22 @@ class _Looks:
         for protocol in formats:
             yield from learn(protocol, own, self._options, self._has_tools, _read_alone)
 
+    def calls_at(
+        self, setting: Setting, raw: str, at: int, index: int, number: int
+    ) -> list[ToolCall]:
+        """Return the plain calls with closers that are written in a row at a place of a text.
+
+        index, number: of the first one's segment, and its own.
+        """
+        for look in self.by_start.get(raw[at], ()):
+            marks = _marks(setting, look) if look.is_closed else None
+            calls = (
+                [] if marks is None else look.read_row(setting, marks, raw, at, [], index, number)
+            )
+            if calls:
+                return calls
+        return []
+
     def prefer(self, look: Look) -> None:
         # The next answer is probably written alike.
         others = self.by_start[look.start]
@@ -139,12 +155,8 @@ def _read_look(setting: Setting, looks: _Looks, raw: str, request: Any) -> Parse
             envelope.speculates(raw) is not None or envelope.resumes(raw, setting.tools) is not None
         ):
             return None
-    marks_of = setting.marks
     for look in fitting:
-        if look in marks_of:
-            marks = marks_of[look]
-        else:
-            marks = marks_of[look] = look.marks(setting)
+        marks = _marks(setting, look)
         found = None if marks is None else look.read(setting, marks, raw, at)
         if found is not None and look.call.problems and (request or has_placeholder(raw)):
             return None  # outside its format it may be only shown
@@ -158,6 +170,13 @@ def _read_look(setting: Setting, looks: _Looks, raw: str, request: Any) -> Parse
                     calls = [call for c in calls for call in echoes.judge((c,))]
             return result_of(setting, raw, segments, calls)
     return None
+
+
+def _marks(setting: Setting, look: Look) -> tuple[str, ...] | None:
+    marks_of = setting.marks
+    if look not in marks_of:
+        marks_of[look] = look.marks(setting)
+    return marks_of[look]
 
 
 def _first_opener(setting: Setting, raw: str) -> int | None:

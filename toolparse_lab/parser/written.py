@@ -210,34 +210,57 @@ class Look:
     ) -> tuple[list[Segment], list[ToolCall]] | None:
         """Return the segments and the calls of a text whose first opener is at `at`."""
         segments = [make_segment("text", Span(0, at))] if at else []
-        calls: list[ToolCall] = []
         if at and not self.takes_words:
             return None
-        while True:
-            found = self._call(setting, marks, raw, at, segments, len(calls))
-            if found is None:
+        calls = self.read_row(setting, marks, raw, at, segments)
+        if not calls:
+            return None
+        end = segments[-1].span.end
+        if end < len(raw):
+            if not self.takes_line or raw[end:] != "\n":
                 return None
-            call, end = found
-            calls.append(call)
-            if end == len(raw):
-                break
-            at = end + 1 if raw[end] == "\n" else end
-            if at > end:
-                segments.append(make_segment("text", Span(end, at)))
-            if at == len(raw):
-                if not self.takes_line:
-                    return None
-                break
-            if raw[end:at] not in self.between:
-                return None
+            segments.append(make_segment("text", Span(end, len(raw))))
         again = second_half(calls, segments[0].kind == "text") if len(calls) > 3 else ()
         return None if again else (segments, calls)
 
+    def read_row(
+        self, setting: Setting, marks: tuple[str, ...], raw: str, at: int,
+        segments: list[Segment], before: int = 0, number: int = 0,
+    ) -> list[ToolCall]:  # fmt: skip
+        """Return the calls that are written at `at`, one after the other.
+
+        segments: get those of the calls. before: segments of the text that are not in that list.
+        number: of the first call.
+        """
+        calls: list[ToolCall] = []
+        gap = ""
+        while True:
+            size = len(segments)
+            found = self._call(setting, marks, raw, at, segments, before, number + len(calls))
+            if found is None:
+                del segments[size - len(gap) :]
+                return calls
+            call, at = found
+            calls.append(call)
+            gap = "\n" if raw.startswith("\n", at) else ""
+            if at + len(gap) >= len(raw) or gap not in self.between:
+                return calls
+            if gap:
+                segments.append(make_segment("text", Span(at, at + 1)))
+                at += 1
+
+    @property
+    def is_closed(self) -> bool:
+        """True if it is one segment, whose end is written."""
+        part = self.parts[0]
+        closer = part.body and part.body[1] != part.end
+        return bool(len(self.parts) == 1 and part.closed and closer and not self.call.problems)
+
     def _call(
         self, setting: Setting, marks: tuple[str, ...], raw: str, at: int,
-        segments: list[Segment], number: int,
+        segments: list[Segment], before: int, number: int,
     ) -> tuple[ToolCall, int] | None:  # fmt: skip
-        # The call that is written at `at`, and where it ends.
+        # The call that is written at `at`, and where it ends. before: as above.
         head = self.before.match(raw, at)
         if head is None:
             return None
@@ -281,7 +304,7 @@ class Look:
             problems = tuple(
                 replace(p, span=Span(regs[a][0], regs[b][0])) for p, a, b in self.call.problems
             )
-        facts = (number, index, name, name_span, wire_id, problems, segments[index])
+        facts = (number, before + index, name, name_span, wire_id, problems, segments[index])
         if type(hole) is _Json:
             call = self._json_call(setting, raw, start, end, value, tool, facts)
         else:

@@ -287,13 +287,11 @@ class _Members(NamedTuple):
     bounds: _Bounds
 
 
-def read_texts(
-    texts: Iterable[tuple[str, Value]], schema_json: str, record: Record, *, trim: bool = False
-) -> str | None:
+def read_texts(texts: Iterable[tuple[str, Value]], schema_json: str, record: Record) -> str | None:
     """Return raw texts read as a schema wants them, as canonical JSON.
 
     None where `coerce` has to be asked. The result is that of the policy `safe` for raw text, and
-    is valid. texts: the arguments with their names. trim: each loses a line break at its end.
+    is valid. texts: the arguments with their names.
     """
     members = _members_of(schema_json)
     if members is None:
@@ -308,8 +306,6 @@ def read_texts(
             return None
         reader, classes, path, key = member
         if reader is None:
-            if trim and text[-1:] == "\n":
-                text = text[:-2] if text[-2:-1] == "\r" else text[:-1]
             values[name] = text
             parts.append(key)
             parts.append(encode_basestring(text))
@@ -340,11 +336,6 @@ def read_texts(
     parts[0] = "{" + parts[0][1:]
     parts.append("}")
     return escape_surrogates("".join(parts))
-
-
-def takes_texts(schema_json: str) -> bool:
-    """Return True if `read_texts` may read something under this schema."""
-    return _members_of(schema_json) is not None
 
 
 @lru_cache(maxsize=2048)

@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
-from ...arguments.schema.view import view_of
 from ...core.types import Span
 from ...core.values import Value, escape_token
-from ..base import Decoded, PlainCall, Tools
-from ..disambiguation import is_sound
+from ..base import Decoded
 from .form import (
     Form,
     decoded_text,
-    holds_references,
     inner_places,
     plain_offsets,
     section_in,
@@ -44,61 +41,12 @@ class StrictForm(NamedTuple):
     """The patterns of one format, for text in its own spelling.
 
     block: functions and the block's closer, group 1. function: its name, its parameters. parameter:
-    its name, its value after the line break that it loses. plain: a block of one function whose
-    values hold no tag: its name, its parameters, and the block's closer. plain_parameter: a
-    parameter of such a block, as `parameter`. head, parameter_head, tail: such a block in pieces,
-    for values with tags: up to the first parameter, up to a value, and behind the last. own_tag:
-    any tag of the format, or around a whole value. entities, trim: as in `Form`.
+    its name, its value after the line break that it loses.
     """
 
     block: re.Pattern[str]
     function: re.Pattern[str]
     parameter: re.Pattern[str]
-    plain: re.Pattern[str]
-    plain_parameter: re.Pattern[str]
-    head: re.Pattern[str]
-    parameter_head: re.Pattern[str]
-    own_tag: re.Pattern[str]
-    tail: re.Pattern[str]
-    parameter_closer: str
-    entities: bool
-    trim: bool
-
-    def plain_texts(self, text: str, start: int, end: int) -> list[tuple[str, str]] | None:
-        """Return the parameters of a plain block, None where someone can doubt where one ends."""
-        texts: list[tuple[str, str]] = self.plain_parameter.findall(text, start, end)
-        # Apart from the pattern, which is four times as fast without a set of characters.
-        values = "".join([value for _, value in texts])
-        # Without brackets nothing looks like a damaged tag; references need decoding.
-        if ">" in values or "]" in values or (self.entities and "&" in values):
-            return None
-        return texts
-
-    def tagged_call(self, text: str, start: int, tools: Tools) -> PlainCall | None:
-        """Return the call of a block of one function whose values hold tags, but none of the
-        format and nothing like a part of one; None for any other block.
-        """
-        head = self.head.match(text, start)
-        if head is None or head[1] not in tools:
-            return None
-        view = view_of(tools[head[1]].schema_json)
-        texts: list[tuple[str, str]] = []
-        pos = head.end()
-        while (parameter := self.parameter_head.match(text, pos)) is not None:
-            # Values may be long: each is looked through once for where it ends.
-            tag = self.own_tag.search(text, parameter.end())
-            if tag is None or not text.startswith(self.parameter_closer, tag.start()):
-                return None
-            name, begin, end = parameter[1], parameter.end(), tag.start()
-            value = text[slice(*trimmed(text, begin, end))] if self.trim else text[begin:end]
-            if (self.entities and holds_references(value)) or not is_sound(value, name, view):
-                return None
-            texts.append((name, value))
-            pos = end + len(self.parameter_closer)
-        tail = self.tail.match(text, pos)
-        if tail is None:
-            return None
-        return PlainCall(head[1], head.start(1), texts, *tail.span(1))
 
 
 @lru_cache(maxsize=256)
@@ -123,8 +71,6 @@ def strict_form(form: Form) -> StrictForm:
     function_closer = rf"{_SPACE}{re.escape(form.function_closer)}"
     closer = re.escape(form.closer) or "(?!)"
 
-    plain_parameters = rf"(?:{_SPACE}{parameter}{_NAME}{any_end}[^<]*+{value_end})*+"
-
     # A function's pattern has matched already, so that a value's first closer is its own.
     inner = rf"[^<]*+(?:<(?!{value_end[1:]})[^<]*+)*+"
     line = r"(?:\r?+\n)?+" if form.trim else ""
@@ -142,19 +88,6 @@ def strict_form(form: Form) -> StrictForm:
             rf"{parameter}({_NAME}){parameter_end}{line}(?P<value>{inner}){value_end}",
             re.ASCII,
         ),
-        re.compile(
-            rf"{_SPACE}{function}({_FUNCTION}){function_end}({plain_parameters}){function_closer}"
-            rf"{_SPACE}({closer})",
-            re.ASCII,
-        ),
-        re.compile(rf"{parameter}({_NAME}){parameter_end}{line}([^<]*+){value_end}", re.ASCII),
-        re.compile(rf"{_SPACE}{function}({_FUNCTION}){function_end}", re.ASCII),
-        re.compile(rf"{_SPACE}{parameter}({_PLAIN_NAME}){any_end}", re.ASCII),
-        re.compile(rf"<(?:{tags.signs}{own}|value>|!\[CDATA\[)|{form.own_tags.pattern}", re.ASCII),
-        re.compile(rf"{function_closer}{_SPACE}({closer})", re.ASCII),
-        form.parameter_closer,
-        form.entities,
-        form.trim,
     )
 
 

@@ -22,7 +22,6 @@ from ..base import (
     Envelope,
     Fit,
     Opening,
-    PlainCall,
     Protocol,
     Signs,
     Tools,
@@ -40,7 +39,7 @@ from .doubt import TagDisambiguation, hold_no_tag, say_tags_in_values
 from .form import Form, TagForm, closes_itself, function_group, kind_of_value, names_function
 from .reader import FunctionReader
 from .scan import ParameterScan
-from .strict import StrictForm, read_functions, strict_form
+from .strict import read_functions
 
 # A name that survives the trimming of readers and cannot be taken for the end of its tag.
 _TAG_NAME = re.compile(r"[^\s<>\"'=](?:[^<>\"'\r\n]{0,254}[^\s<>\"'])?")
@@ -357,28 +356,6 @@ class ParameterCall(Codec):
     # on its own, so that one that cannot be read leaves the others alone. What took edits is read
     # once more, strictly, from the edited body: a repaired tag could make others count. So a body
     # is gone over three times at most, whatever is wrong with it.
-
-    @cached_property
-    def _strict(self) -> StrictForm | None:
-        form = self.form.without_flags
-        return strict_form(form) if form and form.closer else None
-
-    def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
-        strict = self._strict
-        if strict is None or not opening.end or opening.attributes:
-            return None
-        match = strict.plain.match(text, start)
-        if match is None:
-            # With flags there are tags of the format that its form without them does not know.
-            return None if self.form.flags else strict.tagged_call(text, start, tools)
-        name = match[1]
-        if name not in tools:
-            return None
-        _, (name_start, _), parameters, (closer, end) = match.regs
-        texts = strict.plain_texts(text, *parameters)
-        if texts is None:
-            return None
-        return PlainCall(name, name_start, texts, closer, end, strict.trim)
 
     def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         if not body:

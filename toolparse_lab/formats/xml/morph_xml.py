@@ -23,7 +23,6 @@ from ..base import (
     Envelope,
     NeedMore,
     Opening,
-    PlainCall,
     Protocol,
     Tools,
     make_opening,
@@ -50,7 +49,7 @@ from ..rxml.tree import read_tree
 from ..rxml.writer import write_element
 from ..scan import Close, LiteralBody, Scanner
 from .grammar import XML_TYPE_RULES, element_grammar
-from .scan import ElementBody, ends_in_element, plain_body, plain_texts
+from .scan import ElementBody, ends_in_element
 
 
 def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
@@ -488,17 +487,6 @@ class ElementCall(Codec):
         if opening.speculative and opening.end == 0:
             call = checked(call, body, context)
         return (call,)
-
-    def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
-        name = opening.name
-        if name not in tools or opening.attributes or opening.name_span is None:
-            return None
-        match = plain_body(name).match(text, start)
-        if match is None:
-            return None
-        closer, end = match.span(2)
-        texts = plain_texts(text, start, closer)
-        return PlainCall(name, start - opening.end + opening.name_span.start, texts, closer, end)
 
     def _shaped(self, body: str, context: DecodeContext, view: View) -> Decoded:
         # A body that was put right is flat as a rule; as in `_call`, the result is the same.

@@ -51,24 +51,6 @@ def _flat_body(name: str) -> re.Pattern[str]:
     )
 
 
-# Such a name needs no escape, and is nowhere the word for text next to elements.
-_PLAIN_NAME = r"[A-Za-z_][\w-]*+"
-_PLAIN_TEXT = r"[^<&\]]*+"  # it holds no markup, and does not end with a tag in other brackets
-plain_texts = re.compile(rf"<({_PLAIN_NAME})>({_PLAIN_TEXT})</", re.ASCII).findall
-
-
-@lru_cache(maxsize=512)
-def plain_body(name: str) -> re.Pattern[str]:
-    """Return the pattern of a flat body in which no text contains a mark, and its closer, group 2.
-    What it matches, `_flat_body` matches too.
-    """
-    return re.compile(
-        rf"(?:[ \t\r\n]*+<({_PLAIN_NAME})>{_PLAIN_TEXT}</\1>)++"
-        rf"[ \t\r\n]*+({_close_tag(name).pattern})",
-        re.ASCII,
-    )
-
-
 @lru_cache(maxsize=2048)
 def _raw_param(param: str, element: str) -> re.Pattern[str]:
     # What means anything inside a text parameter. The groups are those of `_TAG`.
