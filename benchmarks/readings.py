@@ -44,7 +44,7 @@ Read = tuple[str, str, str, Any, int]  # id, text, protocol, tools, size of the 
 
 def recorded(ids: list[str]) -> Iterator[Read]:
     """The texts of the cases, each by three formats and some as streams."""
-    for folder in ("tests/cases", "tests/cases_core"):
+    for folder in ("tests/cases", "tests/cases_core", "tests/cases_core/texts"):
         for file in sorted((ROOT / folder).glob("*.jsonl")):
             rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line]
             for n, row in enumerate(rows):

@@ -23,7 +23,7 @@ TESTS = {
     "arguments": "rjson_repair rjson_strict schema_coerce",
     "entry": "capture",
     "formats": "openai_json parameter_tags parse rxml_flat scan",
-    "parser": "conformance engine laws provenance recovery salvage",
+    "parser": "conformance engine laws provenance texts",
 }
 """The modules that are asked, by folder."""
 

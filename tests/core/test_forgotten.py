@@ -58,7 +58,7 @@ def without_case(ids: Iterable[str]) -> list[str]:
 def formats_with_cases() -> frozenset[str]:
     """The formats of which a raw text stands in a case file, with what is to be read from it."""
     formats: set[str] = set()
-    for file in TESTS.glob("cases*/*.jsonl"):
+    for file in TESTS.glob("cases*/**/*.jsonl"):
         for line in file.read_text("utf-8").splitlines():
             if line.strip():
                 case = json.loads(line)
@@ -69,7 +69,7 @@ def formats_with_cases() -> frozenset[str]:
 def test_every_format_has_a_case() -> None:
     aliases = {p.id: {p.id, *p.aliases} for p in tp.protocols().values()}
     bare = [i for i, names in aliases.items() if not names & formats_with_cases()]
-    assert not bare, "add a line to a file in tests/cases_core/ with `format`, `raw` and `calls`"
+    assert not bare, "add a line to a file in tests/cases_core/texts/"
 
 
 def test_no_format_takes_the_id_of_another() -> None:

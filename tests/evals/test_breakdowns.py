@@ -287,9 +287,6 @@ def test_a_report_shows_it_where_the_frame_has_it() -> None:
 # The cases that flip between the cells of a report.
 
 
-pytest.importorskip("litellm", reason="runs need the lab extra")
-
-
 def name_of(keys: Any) -> str:
     return " · ".join(map(str, keys.values()))
 

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from statsmodels.stats.contingency_tables import mcnemar
 
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures.differences import (
@@ -134,6 +133,8 @@ def test_with_unequal_trials_p_is_never_below_that_of_the_interval() -> None:
 
 @pytest.mark.parametrize(("b", "c"), [(0, 0), (0, 5), (3, 9), (20, 7), (4, 4)])
 def test_mcnemar_exact(b: int, c: int) -> None:
+    from statsmodels.stats.contingency_tables import mcnemar
+
     want = 1.0 if b == c == 0 else mcnemar([[5, b], [c, 5]], exact=True).pvalue
     assert mcnemar_exact(b, c) == pytest.approx(want)
 

@@ -94,7 +94,7 @@ def test_a_frame_read_again_is_the_frame() -> None:
 
 @pytest.mark.parametrize("protocol", ["hermes", "morph_xml", "auto", None])
 @pytest.mark.parametrize("policy", ["none", "safe", "middleware", "lossy"])
-@pytest.mark.exhaustive(2)
+@pytest.mark.exhaustive(5)  # each protocol and each policy once
 def test_what_the_run_itself_reads(run: Run, protocol: str | None, policy: Policy) -> None:
     assert_frame_equal(
         parse_frame(run.frame(), protocol, policy), run.frame(protocol=protocol, policies=(policy,))

@@ -168,7 +168,7 @@ def test_what_is_there_is_kept(frame: pd.DataFrame, tmp_path: Path) -> None:
     assert len(read_frame(place, "trials")) == len(frame) / 2
 
 
-@pytest.mark.exhaustive(2)
+@pytest.mark.exhaustive(4)
 def test_nothing_half_written_is_left(
     engine: dict[str, Any], frame: pd.DataFrame, tmp_path: Path
 ) -> None:

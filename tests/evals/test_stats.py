@@ -8,8 +8,6 @@ import math
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_confint
 
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures import stats
@@ -18,6 +16,8 @@ from toolparse_lab.evals.reports.figures import stats
 @pytest.mark.parametrize(("k", "n"), [(0, 7), (1, 7), (8, 10), (7, 7), (250, 1000)])
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
 def test_wilson(k: int, n: int, level: float) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     low, high = proportion_confint(k, n, alpha=1 - level, method="wilson")
     got = stats.wilson(k, n, level)
     assert (got.low, got.high) == pytest.approx((low, high), abs=1e-12)
@@ -32,6 +32,8 @@ def test_wilson_of_nothing_is_nan() -> None:
 
 def agresti_coull(k: int, n: int) -> tuple[float, float]:
     """statsmodels' interval, whose quantile is normal; with many cases a t's is the same."""
+    from statsmodels.stats.proportion import proportion_confint
+
     low, high = proportion_confint(k, n, method="agresti_coull")
     return float(low), float(high)
 
@@ -103,6 +105,8 @@ def test_holm() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_holm_is_what_statsmodels_says(seed: int) -> None:
+    from statsmodels.stats.multitest import multipletests
+
     rng = np.random.default_rng(seed)
     ps = [*(rng.random(12) ** 3), 0.02, 0.02, 1.0, 0.0]
     assert stats.holm(ps) == pytest.approx(multipletests(ps, method="holm")[1].tolist())

@@ -28,9 +28,9 @@ SITUATIONS = [
 ]
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[tp.Lab]:
-    with tp.Lab(tmp_path / "runs.db") as opened:
+@pytest.fixture(scope="module")
+def lab() -> Iterator[tp.Lab]:
+    with tp.Lab(":memory:") as opened:
         yield opened
 
 

@@ -221,6 +221,7 @@ def test_a_reader_that_nobody_knows_is_not_kept(tmp_path: Path, parsed: list[str
     assert len(parsed) == 20
 
 
+@pytest.mark.exhaustive(2)
 def test_another_process_reads_the_same(url: str) -> None:
     run = ingested(url)
     assert run.parse(engine="processes", workers=1) == 40
@@ -230,6 +231,7 @@ def test_another_process_reads_the_same(url: str) -> None:
     assert_frame_equal(again.calls_df(), calls_frame(list(again.trials())))
 
 
+@pytest.mark.exhaustive(2)
 def test_a_cluster_reads_the_same(url: str) -> None:
     distributed = pytest.importorskip("distributed")
     run = ingested(url)

@@ -98,7 +98,7 @@ def test_spans_that_instrumentations_wrote(span: dict[str, Any], lab: tp.Lab) ->
 
 @pytest.mark.parametrize("shape", sorted(PER_SHAPE))
 @pytest.mark.parametrize("kind", ["whole", "gzip", "jsonl", "array", "damaged"])
-@pytest.mark.exhaustive(2)
+@pytest.mark.exhaustive(5)  # each shape once, and each kind
 def test_a_file(kind: str, shape: str, lab: tp.Lab, tmp_path: Path) -> None:
     row = PER_SHAPE[shape]
     line = json.dumps(row["row"])

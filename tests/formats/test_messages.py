@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 import toolparse_lab as tp
-from tests.core_cases import rows
 from tests.formats.test_tables import TOOLS, calls_of
 from tests.laws import EXHAUSTIVE, check_all
 
 _NAMED = 'a&b"c&quot;'
-
-
-@pytest.mark.parametrize("case", rows("messages.jsonl"))
-@pytest.mark.parametrize("by_name", [True, False])
-def test_only_calls_to_tools_count(case: dict[str, Any], by_name: bool) -> None:
-    if not by_name and case.get("named_only"):
-        pytest.skip("other formats have such tags")
-    result = check_all(case["raw"], case["format"] if by_name else "auto", TOOLS)
-    assert [[c.name, c.arguments] for c in result.calls if c.ok] == case["calls"]
-    if "text" in case:
-        assert result.text == case["text"]
 
 
 def test_a_call_in_a_message_is_noted() -> None:

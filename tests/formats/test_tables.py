@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.core_cases import rows
 from tests.laws import check_all
-from tests.tools import tool_named
+from tests.parser.test_texts import TOOLS as TEXT_TOOLS
+from tests.tables import each_case
 from toolparse_lab.formats import registry
 
 
@@ -20,11 +20,8 @@ def test_each_id_and_alias_names_one_protocol() -> None:
     assert len(names) == len(set(names))
 
 
-TOOLS: list[dict[str, Any]] = [
-    tool_named("lookup_tide", required=["port"], port="string", days="integer"),
-    tool_named("save_log", required=["text"], text="string", urgent="boolean"),
-    {"name": "ping", "parameters": {"type": "object", "properties": {}}},
-]
+TOOLS: list[dict[str, Any]] = TEXT_TOOLS["tide"]
+NUMBERS = TEXT_TOOLS["numbers"]
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("lookup_tide", {"port": "Bergen é 港", "days": 3}),
     ("save_log", {"text": 'it\'s "high" at\n02:14, <b>&amp;</b>', "urgent": False}),
@@ -76,9 +73,16 @@ def test_without_special_tokens_there_are_the_same_calls_or_fewer(protocol: str)
             assert call in CALLS, text
 
 
-@pytest.mark.parametrize("case", rows("tag_rows.jsonl"))
-def test_a_text_of_a_row_holds_these_calls(case: dict[str, Any]) -> None:
-    for name in (case["format"], "auto"):
-        result = check_all(case["raw"], name, TOOLS)
-        calls = [{"name": c.name, "arguments": c.arguments} for c in result.calls if c.ok]
-        assert calls == case["calls"], name
+@each_case
+def test_a_text_without_its_quote_is_refused_where_it_may_end_elsewhere(body: str) -> None:
+    tools = [{"name": "say"}, {"name": "mark"}]
+    result = check_all(f"<|tool_call>call:{body}", "gemma4", tools)
+    assert not any(call.ok for call in result.calls)
+
+
+@each_case
+def test_calls_of_a_message_keep_their_arguments(call: str, arguments: list[Any]) -> None:
+    for protocol in ("openai_json", "auto"):
+        result = check_all(f'{{"content": "", "tool_calls": [{call}]}}', protocol, NUMBERS)
+        assert [call.arguments for call in result.calls if call.valid] == arguments
+        assert result.calls

@@ -13,11 +13,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.tools import tool_named
-
-pytest.importorskip("litellm", reason="runs need the lab extra")
-
 import toolparse_lab as tp
+from tests.tools import tool_named
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.scoring.exports import curl_of
 from toolparse_lab.evals.scoring.trial import Trial

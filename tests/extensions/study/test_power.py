@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from statsmodels.stats.power import TTestPower
 
 import toolparse_lab as tp
 from benchmarks.power import BOUND, DROPS, SCENARIOS, Scenario, printed, simulated
@@ -50,6 +49,8 @@ def test_power_is_that_of_every_table(n: int, spread: float, drop: float, alpha:
 
 
 def test_many_cases_need_what_statsmodels_says() -> None:
+    from statsmodels.stats.power import TTestPower
+
     for spread, drop in ((0.5, 0.05), (0.2, 0.05), (0.3, 0.1)):
         effect = drop / np.sqrt(spread - drop**2)
         want = TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)

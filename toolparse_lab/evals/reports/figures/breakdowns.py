@@ -455,12 +455,15 @@ def endpoint_notes(part: pd.DataFrame, names: Mapping[str, pd.DataFrame]) -> Ite
     """Yield a sentence for each model that was asked at several paths. names: groups of rows."""
     if "endpoint" not in part:
         return
-    for model in part["model"].dropna().astype(str).unique():
-        paths: dict[str, list[str]] = {}
-        for name, rows in names.items():
-            own = rows.loc[rows["model"].astype("string") == model, "endpoint"]
-            for path in own.dropna().astype(str).unique():
-                paths.setdefault(path, []).append(name)
+    of_models: dict[str, dict[str, list[str]]] = {
+        model: {} for model in part["model"].dropna().astype(str).unique()
+    }
+    for name, rows in names.items():
+        asked = rows[["model", "endpoint"]].dropna().drop_duplicates().astype(str)
+        for model, path in asked.itertuples(index=False):
+            if model in of_models:
+                of_models[model].setdefault(path, []).append(name)
+    for model, paths in of_models.items():
         if len(paths) > 1:
             places = ", ".join(f"{path} for {_listed(cells)}" for path, cells in paths.items())
             yield f"{model} was not asked at one endpoint: {places}."
