@@ -1,7 +1,7 @@
 """How fast recorded answers are read again: rows a second, Parquet in and out, per second of CPU
 time.
 
-Run with `python benchmarks/reparse.py [--rows 100000] [--workers 2] [--dask] [--profile]`. The
+Run with `python benchmarks/reparse.py [--rows 100000] [--workers 2] [--profile]`. The
 answers are those of the shipped recording, each varied so that no two are alike: numbers and words
 of the text are exchanged, a third is cut, stripped of its closer or wrapped in prose, so that what
 is damaged stays damaged in many ways. They are read by one process and by a pool, from Parquet to
@@ -110,9 +110,6 @@ def main() -> int:
     options.add_argument("--rows", type=int, default=100_000)
     options.add_argument("--workers", type=int, default=2)
     options.add_argument(
-        "--dask", action="store_true", help="on a local cluster of as many processes too"
-    )
-    options.add_argument(
         "--profile", action="store_true", help="where the time of one process goes"
     )
     chosen = options.parse_args()
@@ -149,20 +146,6 @@ def main() -> int:
             f"{chosen.workers} processes, all texts different",
             lambda: read(place, "different", workers=chosen.workers),
         )
-        if chosen.dask:
-            import distributed
-
-            settings = {
-                "n_workers": chosen.workers,
-                "threads_per_worker": 1,
-                "dashboard_address": "127.0.0.1:0",
-            }
-            with distributed.LocalCluster(**settings) as cluster, cluster.get_client() as client:  # type: ignore[no-untyped-call]
-                wall, _ = timed(lambda: read(place, "different", engine="dask", client=client))
-            print(
-                f"{'Dask, ' + str(chosen.workers) + ' workers, all texts different':<44} "
-                f"{wall:7.1f} s wall"
-            )
         again = read_frame(place / "different-out.parquet", "trials")
         print(f"outcomes: {again['outcome'].value_counts().to_dict()}")
         print(

@@ -4,9 +4,9 @@ the engines."""
 from __future__ import annotations
 
 from scripts.tables import write_table
+from toolparse_lab.evals.engines import ENGINES
 from toolparse_lab.evals.frames.columns import COLUMNS, columns_of
 from toolparse_lab.evals.frames.parsing import NEEDED, READ_AGAIN
-from toolparse_lab.evals.reparse import ENGINES
 from toolparse_lab.experiments.trial_reader import FILTERS
 
 

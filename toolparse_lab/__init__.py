@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         load_cases,
     )
     from .evals.parsers.compare import Comparison, compare
-    from .evals.partitions import read_table
+    from .evals.reparse import read_table
     from .evals.reports.figures.report import report
     from .formats import rxml
     from .formats.base import Protocol
@@ -90,7 +90,7 @@ _LATE = {
     "evals.cases.collection": "Cases",
     "evals.cases.loading": "example_cases example_conversations example_recording load_cases",
     "evals.parsers.compare": "Comparison compare",
-    "evals.partitions": "read_table",
+    "evals.reparse": "read_table",
     "evals.reports.figures.report": "report",
     "formats": "rxml",
     "formats.base": "Protocol",

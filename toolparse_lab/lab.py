@@ -19,9 +19,8 @@ from .core.toolspec import ToolsLike
 from .core.types import ParseOptions, ParseResult, Policy
 from .evals.cases.loading import CasesLike
 from .evals.cases.rows import Errors, Others
-from .evals.engines import Engine
+from .evals.engines import Engine, Workers
 from .experiments.arms import own_protocols
-from .experiments.cached_parses import Workers
 from .experiments.endpoint_check import check_cells
 from .experiments.ingest.build import UNREADABLE, ingest
 from .experiments.ingest.columns import Settings
@@ -258,7 +257,6 @@ class Lab:
         requests: Any = None,
         engine: Engine | None = None,
         workers: int | None = None,
-        client: Any = None,
         progress: Show = None,
     ) -> Run:
         """Record outputs from elsewhere as a run, to parse, score and debug.
@@ -284,10 +282,9 @@ class Lab:
             shape: the shape of all rows, such as langsmith; rows: columns of your own (default:
                 known by its keys).
             requests: the requests of a batch whose results are read. These say only `custom_id`.
-            engine: processes, serial or dask (default: processes from 50,000 rows on). This process
-                alone writes the store.
+            engine: processes or serial (default: processes from 50,000 rows on). This process alone
+                writes the store.
             workers: processes (default: one a core).
-            client: the scheduler of a Dask cluster.
             progress: None shows a bar in a terminal or a notebook, "lines" also prints a line now
                 and then elsewhere, False prints nothing. Unless False, the shape of a log, and the
                 parts that it has lost, are printed.
@@ -316,7 +313,7 @@ class Lab:
             shape=shape,
             requests=requests,
         )
-        ingested = ingest(self.store, source, settings, Workers(engine, workers, client, progress))
+        ingested = ingest(self.store, source, settings, Workers(engine, workers, progress))
         bad = [s for s in ingested.plan.cases.skipped if s.name == UNREADABLE]
         news = [str(ingested.log), *(f"warning: left out: {skipped}" for skipped in bad)]
         if progress is not False and any(news):
@@ -390,7 +387,7 @@ class Lab:
             protocols: what reads (default: what each prompt asked for). Ids, protocol objects, or
                 one of them.
             policies: coercion policies.
-            to: a .parquet file to write, or a folder of parts. Its path is then returned.
+            to: a .parquet file to write, whose path is then returned.
             settings: see `toolparse_lab.evals.reparse.ReparseSettings`.
 
         Raises as `toolparse_lab.evals.reparse.reparse` does.

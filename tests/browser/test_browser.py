@@ -76,7 +76,7 @@ def host(page: Page, browser: Browser, folder: Path) -> Path:
     browser.send = lambda content, buffers=None: sent.append(content)
 
     def answer(message: Any) -> Any:
-        browser._on_message(browser, message, None)
+        browser._handle_custom_msg(message, None)
         return json.loads(json.dumps(sent.pop()))
 
     page.expose_function("answer", answer)

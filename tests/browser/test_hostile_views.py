@@ -154,8 +154,8 @@ def test_trials_reports_and_outputs_of_notebooks(watch: Watch, tmp_path: Path) -
         assert len(paths) > 5
         gate, frame = report.gate(success=0.5), run.frame()
         trial = run.failures()[0]
-        outputs = [run.failures(), report, gate, frame, run.calls_df(), run.arguments_df()]
-        outputs += [run.ladder(), trial, trial.result]
+        outputs = [run.failures(), report, gate, frame, run.calls_df()]
+        outputs += [trial, trial.result]
         outputs += [compare_arms(frame, *frame["model"].unique()[:2], on="model")]
         paths.append(tmp_path / "outputs.html")
         body = "".join(html_of(shown) for shown in outputs)

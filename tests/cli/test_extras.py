@@ -22,7 +22,7 @@ import contextlib, io, json, sys
 from importlib.machinery import PathFinder
 
 HIDDEN = ("pandas", "numpy", "scipy", "pyarrow", "sqlalchemy", "litellm", "httpx", "anywidget",
-          "IPython", "tqdm", "openpyxl")
+          "IPython", "tqdm")
 really = PathFinder.find_spec
 
 def find_spec(name, path=None, target=None):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.evals.test_report_order import trials
 from tests.render_samples import HOSTILE
-from toolparse_lab.core.errors import BadOptions, MissingExtra, UnknownName
+from toolparse_lab.core.errors import MissingExtra, UnknownName
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.pages.charts import (
@@ -62,7 +62,7 @@ def test_every_chart_has_axes_and_names_its_cells(report: Report, name: str) -> 
         for axis in ("x", "y")
         if axis in layer.get("encoding", {})
     ]
-    assert any(titles) or name == "flips"
+    assert any(titles)
     names = {row.get("cell") for row in rows_of(chart)} | {
         row.get("name") for row in rows_of(chart)
     }
@@ -100,8 +100,6 @@ def test_without_targets_a_report_draws_what_may_be_executed(frame: pd.DataFrame
     rows = rows_of(report.chart("success"))
     assert [row["value"] for row in rows] == report.ungraded["executable"].tolist()
     assert {"clean", "refused"} == {row["part"] for row in rows_of(report.chart("verdicts"))}
-    with pytest.raises(BadOptions, match="nothing to draw"):
-        report.chart("ladder")
 
 
 def test_another_name_is_refused_with_those_there_are(report: Report) -> None:
@@ -140,8 +138,8 @@ def test_no_name_can_end_the_script_that_a_chart_is_shown_by() -> None:
         spec = json.dumps(chart.to_dict(), ensure_ascii=False)
         assert not re.search("<[a-zA-Z/!?]", spec), name
         shown.append("‹/script>" in spec)
-    assert len(shown) > 7
-    assert sum(shown) > 5
+    assert len(shown) == 5
+    assert all(shown)
 
 
 @given(st.lists(st.text(max_size=70), min_size=2, max_size=2, unique=True))

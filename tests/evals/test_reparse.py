@@ -21,7 +21,6 @@ from tests.recorded import recorded_run
 from toolparse_lab.core.errors import (
     BadOptions,
     IncompleteError,
-    MissingExtra,
     StoreError,
     UnknownProtocol,
     UnreadableInput,
@@ -29,9 +28,10 @@ from toolparse_lab.core.errors import (
 from toolparse_lab.core.types import Policy
 from toolparse_lab.evals import engines as pools
 from toolparse_lab.evals import reparse as engines
+from toolparse_lab.evals.engines import ENGINES
 from toolparse_lab.evals.frames.parsing import NEEDED, parse_frame
 from toolparse_lab.evals.frames.recorded import join_frames, read_frame, trials_frame, write_frame
-from toolparse_lab.evals.reparse import ENGINES, Answers, reparse
+from toolparse_lab.evals.reparse import Answers, reparse
 from toolparse_lab.formats.base import Protocol
 
 pytestmark = pytest.mark.slow
@@ -61,40 +61,20 @@ def files(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed", reason="needs pip install '.[dask]'")
-    settings = {
-        "n_workers": 2,
-        "threads_per_worker": 1,
-        "processes": False,
-        "dashboard_address": "127.0.0.1:0",
-    }
-    with distributed.LocalCluster(**settings) as made:
-        yield made
-
-
-@pytest.fixture(params=[*ENGINES, "address"])
+@pytest.fixture(params=ENGINES)
 def engine(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, Any]]:
-    """The arguments that choose an engine; "address" is Dask by its scheduler's."""
+    """The arguments that choose an engine."""
     monkeypatch.setattr(engines, "FEW", 0)
     if request.param == "processes":
         yield {"engine": "processes", "workers": 2}
-    elif request.param == "serial":
-        yield {"engine": "serial"}
     else:
-        made = request.getfixturevalue("cluster")
-        if request.param == "address":
-            yield {"engine": "dask", "client": made.scheduler_address}
-        else:
-            with made.get_client():
-                yield {"engine": "dask"}
+        yield {"engine": "serial"}
 
 
 @pytest.mark.parametrize(
-    ("source", "to"), [("frame", None), ("folder", "out"), ("list", "out.parquet")]
+    ("source", "to"), [("frame", None), ("folder", "out.parquet"), ("list", "out.parquet")]
 )
 @pytest.mark.exhaustive(4)
 def test_engines_agree(
@@ -131,8 +111,7 @@ def test_own_protocols_and_a_source_without_repetitions(frame: pd.DataFrame) -> 
 def test_no_rows(tmp_path: Path) -> None:
     empty = trials_frame([])
     assert_frame_equal(reparse(empty), empty)
-    for to in (tmp_path / "a.parquet", tmp_path / "a"):
-        assert_frame_equal(read_frame(reparse(empty, to=to), "trials"), empty)
+    assert_frame_equal(read_frame(reparse(empty, to=tmp_path / "a.parquet"), "trials"), empty)
 
 
 @pytest.mark.exhaustive(2)
@@ -176,7 +155,7 @@ def test_nothing_half_written_is_left(
     bad.loc[500, "target"] = "[1"
     safe = bad.loc[bad.index.to_numpy() >= 336].astype({"target": "string"})
     with pytest.raises(UnreadableInput, match="row 500, column target: this is not JSON"):
-        reparse(safe, to=tmp_path / "a", batch_rows=20, progress=False, **engine)
+        reparse(safe, to=tmp_path / "a.parquet", batch_rows=20, progress=False, **engine)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -188,10 +167,9 @@ WRONG: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "no engine": ("FRAME", {"engine": "ray"}, BadOptions, "no engine of this name"),
     "no workers": ("FRAME", {"workers": 0}, BadOptions, "workers is a number"),
     "no rows": ("FRAME", {"batch_rows": 0}, BadOptions, "batch_rows is a number"),
-    "a client for a pool": ("FRAME", {"client": "tcp://x:1"}, BadOptions, "only the engine 'dask'"),
-    "workers of a cluster": (
+    "workers of one process": (
         "FRAME",
-        {"engine": "dask", "workers": 2},
+        {"engine": "serial", "workers": 2},
         BadOptions,
         "only the engine 'processes'",
     ),
@@ -252,21 +230,7 @@ def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written(frame: pd.DataFrame, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError):
-        reparse(frame, to=tmp_path / "file" / "out", engine="serial")
-
-
-def test_dask_that_is_not_there(
-    frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    with monkeypatch.context() as m:
-        m.setitem(sys.modules, "distributed", None)
-        with pytest.raises(MissingExtra, match="needs distributed"):
-            reparse(frame, engine="dask")
-    request.getfixturevalue("cluster")
-    with pytest.raises(BadOptions, match="no Dask client here"):
-        reparse(frame, engine="dask")
-    with pytest.raises(BadOptions, match="no Dask scheduler at this address"):
-        reparse(frame, engine="dask", client="nowhere")
+        reparse(frame, to=tmp_path / "file" / "out.parquet", engine="serial")
 
 
 def test_a_protocol_of_your_own_reaches_the_workers(
@@ -354,7 +318,7 @@ LONG = """
         os.kill(found[0].pid, signal.SIGKILL)
     threading.Thread(target=killer if "kill" in sys.argv else workers, daemon=True).start()
     try:
-        reparse(frame, workers=2, batch_rows=50, to="out", progress=False)
+        reparse(frame, workers=2, batch_rows=50, to="out.parquet", progress=False)
     except IncompleteError as e:
         print(e)
     except KeyboardInterrupt:

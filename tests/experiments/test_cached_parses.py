@@ -3,11 +3,8 @@ answer, an item, the reader or the kept bytes have changed."""
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +18,7 @@ from tests.parsed_texts import with_each_text
 from tests.postgres_server import empty, postgres_url
 from toolparse_lab.core.errors import BadOptions, UnknownName, UnreadableInput
 from toolparse_lab.core.types import Policy
+from toolparse_lab.evals.engines import results_of
 from toolparse_lab.evals.frames.files import convert_frame
 from toolparse_lab.evals.frames.recorded import calls_frame, trials_frame
 from toolparse_lab.evals.reports.pages.html import failing_cells
@@ -116,7 +114,6 @@ def test_what_is_kept_is_what_is_read_and_it_is_read_once(url: str, parsed: list
     assert_frame_equal(again.calls_df(), calls_frame(list(run.trials())))
     assert_frame_equal(again.report().frame, run.report().frame)
     assert len(parsed) == 40
-    assert again.parse() == 0
     assert_frame_equal(first, read_anew(again))
 
 
@@ -222,49 +219,19 @@ def test_a_reader_that_nobody_knows_is_not_kept(tmp_path: Path, parsed: list[str
 
 
 @pytest.mark.exhaustive(2)
-def test_another_process_reads_the_same(url: str) -> None:
+def test_another_process_reads_the_same(
+    url: str, parsed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cached_parses, "MANY", 0)
+    monkeypatch.setattr(cached_parses, "available_processes", lambda: 2)
+    monkeypatch.setattr(cached_parses, "results_of", partial(results_of, workers=1))
     run = ingested(url)
-    assert run.parse(engine="processes", workers=1) == 40
+    frame = run.frame()
     again = opened(url, run.run_id)
-    assert again.parse() == 0
-    assert_frame_equal(again.frame(policies=POLICIES), read_anew(again))
+    assert_frame_equal(again.frame(), frame)
+    assert parsed == []
+    assert_frame_equal(frame, trials_frame(run.trials(), metadata=["topic"]))
     assert_frame_equal(again.calls_df(), calls_frame(list(again.trials())))
-
-
-@pytest.mark.exhaustive(2)
-def test_a_cluster_reads_the_same(url: str) -> None:
-    distributed = pytest.importorskip("distributed")
-    run = ingested(url)
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-    with (
-        distributed.LocalCluster(processes=False, **settings) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        assert run.parse(engine="dask", client=client) == 40
-    assert_frame_equal(run.frame(policies=POLICIES), read_anew(run))
-
-
-@pytest.mark.exhaustive
-def test_a_worker_that_dies_loses_nothing(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
-    run = ingested(str(tmp_path / "runs.db"), 200)
-    with (
-        distributed.LocalCluster(n_workers=2, dashboard_address="127.0.0.1:0") as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        victim = client.submit(os.getpid).result()
-
-        def kill() -> None:
-            while not run.store.reading_blocks(run.run_id, way):
-                time.sleep(0.01)
-            os.kill(victim, signal.SIGKILL)
-
-        way = run._readings._way(None, "safe").kind("trials")  # type: ignore[union-attr]
-        killer = threading.Thread(target=kill)
-        killer.start()
-        assert run.parse(engine="dask", client=client) == 400
-        killer.join()
-    assert_frame_equal(run.frame(policies=POLICIES), read_anew(run))
 
 
 def test_what_was_parsed_before_an_interrupt_stays(
@@ -284,22 +251,9 @@ def test_what_was_parsed_before_an_interrupt_stays(
     assert len(parsed) == 6, "two blocks of seven were kept"
 
 
-def test_what_is_not_kept_says_so(tmp_path: Path) -> None:
-    run = ingested(str(tmp_path / "runs.db"))
-    own = tp.json_mix_protocol(tool_call_start="[C]", tool_call_end="[/C]")
-    with pytest.raises(BadOptions, match="not kept"):
-        run.parse(protocol=own)
-    with pytest.raises(BadOptions, match="only the engine 'dask' has a client"):
-        run.parse(client="tcp://127.0.0.1:8786")
-    with pytest.raises(BadOptions, match="workers is a number"):
-        run.parse(workers=0)
-    with pytest.raises(BadOptions, match="in memory"):
-        ingested(":memory:").parse(engine="processes")
-
-
 def test_a_run_that_is_whole_is_not_opened_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ingested(url)
-    run.parse(policies=("none",))
+    run.frame(policies=("none",))
     frame = run.frame()
     again = opened(url, run.run_id)
     monkeypatch.setattr(trial_reader.TrialReader, "items", None)

@@ -179,13 +179,6 @@ def test_a_layer_without_its_arms_is_left_out_and_said(lab: tp.Lab) -> None:
     assert "Layer by layer" not in neither.html()
 
 
-def test_arms_of_corrections_are_a_step_of_the_run(lab: tp.Lab) -> None:
-    run = lab.run(lab.plan(cases(), MODELS, "hermes", corrections=[0, 2]), progress=False)
-    step = run.ladder().frame.query("arm == ''").iloc[0]
-    assert step["layer"] == "feedback (corrections)"
-    assert (step["before"], step["after"]) == pytest.approx((2 / 6, 4 / 6))
-
-
 def test_a_tool_that_refuses_is_asked_about_and_runs_once(
     lab: tp.Lab, model: Model, tmp_path: Path
 ) -> None:

@@ -28,7 +28,7 @@ from toolparse_lab.core.errors import (
     UnknownProtocol,
     UnreadableInput,
 )
-from toolparse_lab.evals.frames.causes import failed_rows
+from toolparse_lab.evals.frames.account import failed_rows
 from toolparse_lab.experiments.ingest import build, rows
 from toolparse_lab.experiments.run import Run
 

@@ -1,11 +1,10 @@
-"""A log read by several processes, or on a Dask cluster: the same store as by one process."""
+"""A log read by several processes: the same store as by one process."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
 import os
-import pickle
 import signal
 import sqlite3
 from collections import Counter
@@ -17,11 +16,7 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.core.errors import BadCase, BadOptions, IncompleteError, UnreadableInput
-from toolparse_lab.evals.cases.row_files import RowSource
 from toolparse_lab.experiments.ingest import build, pieces
-from toolparse_lab.experiments.ingest.columns import Settings
-from toolparse_lab.experiments.ingest.pieces import PieceReader, Setup
-from toolparse_lab.runner.store.rows import COMPLETION_ROW, unpack_json
 
 TOOL = {"name": "add", "parameters": {"properties": {"n": {"type": "integer"}}}}
 TEXT = '<tool_call>{"name": "add", "arguments": {"n": "7"}}</tool_call>'
@@ -165,7 +160,6 @@ def test_what_cannot_be_done_elsewhere_says_so(log: Path, tmp_path: Path) -> Non
         for options, words in (
             ({"engine": "threads"}, "no engine of this name"),
             ({"workers": 0}, "workers is a number of processes"),
-            ({"client": "tcp://x:1"}, "only the engine 'dask' has a client"),
             (
                 {**POOL, "requests": [{"custom_id": "x"}]},
                 "a batch is read with its requests by one",
@@ -174,43 +168,3 @@ def test_what_cannot_be_done_elsewhere_says_so(log: Path, tmp_path: Path) -> Non
             with pytest.raises(BadOptions, match=words):
                 lab.ingest(log, progress=False, **options)
         assert lab.runs() == []
-
-
-def test_this_process_s_credentials_leave_what_a_cluster_has_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    body = {"model": "m", "messages": [], "note": "hunter2hunter2"}
-    rows = [(1, {"raw": TEXT, "request": body}), (2, {"error": "a hunter2hunter2 b"})]
-    source = RowSource("x", iter(rows), from_json=True)
-    setup, numbered = Setup.of(source, Settings(protocol="hermes"))
-    answers = [answer for answers in PieceReader(setup).read(list(numbered)) for answer in answers]
-    monkeypatch.setenv("SOME_API_KEY", "hunter2hunter2")
-    first, second = map(pieces._redacted, answers)
-    assert not isinstance(first, BadCase)
-    assert not isinstance(second, BadCase)
-    assert unpack_json(first.request or b"")["params"]["note"] == "[redacted]"
-    second_row = dict(zip(COMPLETION_ROW[1:], pickle.loads(second.row), strict=True))
-    assert second_row["error_message"] == "a [redacted] b"
-
-
-@pytest.mark.exhaustive
-def test_a_cluster_records_the_same_though_a_worker_dies(
-    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    distributed = pytest.importorskip("distributed")
-    serial = stored(tmp_path, "serial", log, engine="serial")
-    with (
-        distributed.LocalCluster(n_workers=2, dashboard_address="127.0.0.1:0") as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        victims = [client.submit(os.getpid).result()]
-        add = build._Building.add
-
-        def killing(self: Any, answer: Any) -> None:
-            if len(self.items) == 13 and victims:
-                os.kill(victims.pop(), signal.SIGKILL)
-            add(self, answer)
-
-        monkeypatch.setattr(build._Building, "add", killing)
-        assert stored(tmp_path, "dask", log, engine="dask", client=client) == serial
-        assert victims == []

@@ -127,14 +127,6 @@ def test_a_tool_that_fails_gives_an_error_result(tool: Callable[..., Any], told:
     assert told.split(":")[0] in script.asked[1].messages[-1]["content"]
 
 
-def test_a_failing_tool_may_end_the_loop() -> None:
-    script = Script(say(("add", {"a": 2, "b": 3})))
-    assert (
-        converse(script, {"add": failing(OSError("gone"))}, stop_on_failure=True).stop
-        == "tool_failed"
-    )
-
-
 def test_a_value_that_contains_itself_is_an_error_result() -> None:
     knot: list[Any] = []
     knot.append(knot)

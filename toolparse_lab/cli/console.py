@@ -349,7 +349,6 @@ _FLAGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"lab\.check\(models, \['native'\]\)", "`toolparse check`"),
         (r"lab\.run\(plan, despite_check=True\)", "--despite-check"),
         (r"\bengine=(['\"])(\w+)\1", r"--engine \2"),
-        (r"\bclient=(?!\w)", "--client"),
         (r"pass api_key=\.\.\., or stay on 127", "name its variable by --key-env, or stay on 127"),
         (r"\bmax_rows=(\d+)", r"--max-rows \1"),
         (

@@ -1,4 +1,4 @@
-"""Work that is cut into pieces, done by a pool of processes or by the workers of a Dask cluster."""
+"""Work that is cut into pieces, done by a pool of processes."""
 
 # How it works. An engine is a generator from pieces to results, in order. Whoever takes the results
 # drives it: pieces are made as they are wanted, a few ahead of the results, so that memory does not
@@ -25,6 +25,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import parent_process
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -32,16 +33,16 @@ from multiprocessing.synchronize import Event
 from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from ..core.errors import BadOptions, IncompleteError, MissingExtra, ToolparseError
+from ..core.errors import BadOptions, IncompleteError
+from ..runner.progress import Show
 
-Engine: TypeAlias = Literal["processes", "serial", "dask"]
+Engine: TypeAlias = Literal["processes", "serial"]
 ENGINES: dict[Engine, str] = {
     "processes": "a pool of processes on this machine",
     "serial": "this process alone",
-    "dask": "the workers of a Dask cluster that is there already",
 }
 """Engine -> the processes that read."""
-_AHEAD = {"processes": 2, "dask": 3}  # pieces a process, or a thread of the cluster, has waiting
+_AHEAD = 2  # pieces that a process has waiting
 Piece = TypeVar("Piece")
 Done = TypeVar("Done")
 
@@ -51,32 +52,34 @@ def results_of(
     pieces: Iterator[Piece],
     engine: Engine,
     workers: int | None = None,
-    client: Any = None,
 ) -> Generator[Done]:
     """Return the results of the pieces in order, done by an engine. Close it where it is not taken
-    to its end. workers: of a pool, by default one a core. client: as for `run_cluster`.
+    to its end. workers: of a pool, by default one a core.
     """
     if engine == "processes":
         return run_pool(work, pieces, workers or available_processes())
-    if engine == "dask":
-        return run_cluster(work, pieces, client)
     return (work(piece) for piece in pieces)
 
 
-def check_engine(engine: str, workers: Any, client: Any) -> None:
-    """Raise BadOptions for an engine that does not exist or that has no use for the others."""
+def check_engine(engine: str, workers: Any) -> None:
+    """Raise BadOptions for an engine that does not exist or that has no use for workers."""
     if engine not in ENGINES:
         raise BadOptions("no engine of this name", got=engine, expected=", ".join(ENGINES))
-    if client is not None and engine != "dask":
-        raise BadOptions(
-            "only the engine 'dask' has a client", got=engine, hint="say engine='dask'"
-        )
     if workers is not None and engine != "processes":
         raise BadOptions(
             "only the engine 'processes' has workers", got=engine, hint="leave workers out"
         )
     if workers is not None and not is_count(workers):
         raise BadOptions("workers is a number of processes", got=workers, expected="1 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Who does the work. `engine` None: this process, and all cores where it is worth it."""
+
+    engine: Engine | None = None
+    workers: int | None = None
+    progress: Show = None
 
 
 def is_count(x: Any) -> bool:
@@ -88,27 +91,6 @@ def available_processes() -> int:
     """Return the number of cores that this process may use."""
     has_affinity = hasattr(os, "sched_getaffinity")
     return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-
-
-def _in_order(
-    pieces: Iterator[Piece],
-    waiting: deque[Any],
-    most: int,
-    submit: Callable[[Piece], Any],
-    result: Callable[[Any], Done],
-) -> Generator[Done]:
-    # `waiting` is the caller's, who knows what has begun if it ends here.
-    for piece in pieces:
-        waiting.append(submit(piece))
-        if len(waiting) > most:
-            yield result(waiting[0])
-            waiting.popleft()
-    while waiting:
-        yield result(waiting[0])
-        waiting.popleft()
-
-
-# a pool of processes
 
 
 def run_pool(
@@ -124,13 +106,13 @@ def run_pool(
     )
     _open[id(executor)] = partial(_end, executor, context, stop, _GRACE)
     waiting: deque[Future[Done]] = deque()
-
-    def submit(piece: Piece) -> Future[Done]:
-        return executor.submit(_unless_stopped, work, piece)
-
     try:
-        most = workers * _AHEAD["processes"]
-        yield from _in_order(pieces, waiting, most, submit, lambda future: future.result())
+        for piece in pieces:
+            waiting.append(executor.submit(_unless_stopped, work, piece))
+            if len(waiting) > workers * _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
     except BrokenProcessPool:
         # The executor's thread collects the processes. Asking for exit codes at the same time can
         # find none for the very process that died.
@@ -296,85 +278,3 @@ def _interrupts_blocked() -> Iterator[None]:
             signal.signal(signal.SIGINT, signal.SIG_DFL if handler is None else handler)
         if pressed and callable(handler):
             handler(*pressed[0])
-
-
-# a Dask cluster
-
-
-def run_cluster(
-    work: Callable[[Piece], Done], pieces: Iterator[Piece], client: Any = None
-) -> Generator[Done]:
-    """Yield the results of the pieces in order. client: a `distributed.Client`, an address, or None
-    for the current one. Raises MissingExtra, BadOptions if there is no cluster, IncompleteError,
-    and the errors of the work.
-    """
-    try:
-        import distributed
-    except ImportError as e:
-        raise MissingExtra(
-            "the engine 'dask' needs distributed",
-            got=str(e),
-            hint="in a checkout: pip install '.[dask]'",
-        ) from None
-    make: Any = distributed.Client
-    connected: Any = client
-    own: Any = contextlib.nullcontext()  # closed again where it was made here
-    if isinstance(client, make):
-        if client.asynchronous:
-            raise BadOptions(
-                "this client is asynchronous", hint="give the address of its scheduler"
-            )
-    elif client is None:
-        try:
-            connected = make.current()
-        except ValueError:
-            raise BadOptions(
-                "there is no Dask client here",
-                expected="a distributed.Client, or the address of a scheduler such as "
-                "tcp://host:8786",
-                hint="make one, or give client=",
-            ) from None
-    else:
-        try:
-            # A notebook's own default client stays what it is.
-            own = connected = make(client, set_as_default=False)
-        except (OSError, ValueError, TypeError) as e:
-            raise BadOptions(
-                "there is no Dask scheduler at this address",
-                got=f"{client}: {e}",
-                expected="such as tcp://host:8786",
-            ) from None
-
-    def submit(piece: Piece) -> Any:
-        return connected.submit(work, piece, pure=False)
-
-    def result(future: Any) -> Done:
-        try:
-            done: Done = future.result()
-        except ToolparseError:
-            raise
-        except (distributed.KilledWorker, distributed.CancelledError) as e:
-            raise IncompleteError(
-                "workers of the cluster ended before their answers were read",
-                got=str(e).splitlines()[0] if str(e) else type(e).__name__,
-                hint="give a smaller batch_rows; engine='serial' shows where it happens",
-                code="worker-lost",
-            ) from None
-        except ImportError as e:
-            raise BadOptions(
-                "the workers of the cluster cannot import what they need",
-                got=str(e),
-                expected="toolparse_lab[lab] of the same version",
-                hint="install it where the workers run",
-            ) from None
-        return done
-
-    with own:
-        waiting: deque[Any] = deque()
-        try:
-            most = max(1, sum(connected.nthreads().values())) * _AHEAD["dask"]
-            yield from _in_order(pieces, waiting, most, submit, result)
-        finally:
-            if waiting:
-                with contextlib.suppress(Exception):
-                    connected.cancel(list(waiting), force=True)

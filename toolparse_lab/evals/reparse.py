@@ -1,14 +1,11 @@
-"""Recorded answers read again at size: by one process, by a pool of processes, or on a Dask
-cluster that is there already.
+"""Recorded answers read again at size: by one process, by a pool of processes, or a partition at a
+time by whatever spreads work over machines.
 """
-
-# How it works. A source is cut into pieces, and all engines do the same with a piece
-# (`answers.read_piece`), so that they give the same rows. Workers of a cluster read, and write the
-# parts of a folder, themselves.
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,21 +14,25 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from ..core.errors import BadOptions, UnreadableInput
+from ..core.toolspec import ToolsLike, tool_specs
 from ..core.types import ParseOptions, Policy
+from ..core.values import write_canonical
 from ..entry.foreign.protocol import AnyProtocol
 from ..runner.progress import Progress
-from .engines import ENGINES, Engine, check_engine, is_count, results_of, travels
+from .engines import Engine, check_engine, is_count, results_of, travels
+from .frames.columns import columns_of
 from .frames.files import (
-    PartsWriter,
-    RowGroup,
+    PANDAS_TYPES,
+    FrameWriter,
     column_names,
     parquet_files_of,
     read_batches,
     read_frame,
-    row_groups,
-    write_part,
+    row_count,
+    table_of,
 )
 from .frames.parsing import IDENTITY, ParseSettings, check_columns, read_again
 from .frames.recorded import join_frames, trials_frame
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 
 # How it works. A frame of trials may hold an answer several times, once for each reading, and only
 # the first is to be read again. Which rows those are is known from the columns of identity alone,
-# so one pass over them comes first; the texts are read piece by piece afterwards. An engine in this
-# process is handed the rows, one elsewhere the place of the rows, so that texts do not travel.
+# so one pass over them comes first; the texts are read piece by piece afterwards. All engines do
+# the same with a piece (`read_piece`), so that they give the same rows.
 
 
 Keep: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]] | None
@@ -50,26 +51,6 @@ Keep: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]] | None
 
 
 _IDENTITY_ROWS = 50_000  # rows of the identity columns in memory at a time
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some answers: a frame, or their place in a file. `keep` is of the rows that are read."""
-
-    frame: pd.DataFrame | None = None
-    group: RowGroup | None = None
-    start: int = 0
-    stop: int = 0
-    keep: Keep = None
-
-    def load(self) -> pd.DataFrame:
-        """Return the rows. Raises UnreadableInput if their file is gone or damaged."""
-        frame = self.frame
-        if frame is None:
-            if self.group is None:
-                raise UnreadableInput("a piece has neither rows nor a place")
-            frame = self.group.read().iloc[self.start : self.stop]
-        return frame if self.keep is None else frame[self.keep]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,26 +90,13 @@ class Answers:
 
         # Only the columns of identity are read here.
         keep = _first_readings(read_batches(files, _IDENTITY_ROWS, IDENTITY))
-        rows = sum(group.rows for group in row_groups(files))
-        return cls(rows if keep is None else int(keep.sum()), files=tuple(files), keep=keep)
+        count = row_count(files) if keep is None else int(keep.sum())
+        return cls(count, files=tuple(files), keep=keep)
 
-    def pieces(self, size: int, *, remote: bool = False) -> Iterator[Piece]:
+    def pieces(self, size: int) -> Iterator[pd.DataFrame]:
         """Yield the answers, in order, at most `size` rows at a time; batches in the sizes they
         have.
-
-        remote: files are read where the piece is loaded, so that no rows travel.
         """
-        if self.files and remote:
-            for group in row_groups(self.files):
-                for start in range(0, group.rows, size):
-                    stop = min(start + size, group.rows)
-                    # Of these rows alone, which are counted within their group.
-                    keep = self.keep
-                    if keep is not None:
-                        keep = keep[group.start + start : group.start + stop]
-                    yield Piece(group=group, start=start, stop=stop, keep=keep)
-            return
-
         if self.frame is not None:
             starts = range(0, len(self.frame), size)
             frames: Iterable[pd.DataFrame] = (self.frame.iloc[i : i + size] for i in starts)
@@ -138,7 +106,7 @@ class Answers:
         for frame in frames:
             keep = None if self.keep is None else self.keep[done : done + len(frame)]
             done += len(frame)
-            yield Piece(frame=frame if keep is None else frame[keep])
+            yield frame if keep is None else frame[keep]
 
 
 def run_answers(batches: Iterable[pd.DataFrame], count: int | None = None) -> Answers:
@@ -176,34 +144,17 @@ def _first_readings(parts: Iterable[pd.DataFrame]) -> Keep:
     return None if keep.all() else keep
 
 
-Done: TypeAlias = tuple[int, pd.DataFrame | None]
-"""The number of answers in a task, and its rows, where they were not written already."""
+Task: TypeAlias = tuple[pd.DataFrame, ParseSettings]
+"""Answers, and the way they are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A piece, the way it is read, and the `PartsWriter.part_path` of its rows, None to have them
-    back.
+def read_piece(task: Task) -> tuple[int, pd.DataFrame]:
+    """Do the work of every engine on a piece, and return the number of its answers and its rows.
+
+    Raises the errors of `parse_frame`.
     """
+    return len(task[0]), read_again(*task)
 
-    piece: Piece
-    reading: ParseSettings
-    part: str | None = None
-
-
-def read_piece(task: Task) -> Done:
-    """Do the work of every engine on a piece. Raises the errors of loading, of `parse_frame` and of
-    writing.
-    """
-    frame = task.piece.load()
-    rows = read_again(frame, task.reading)
-    if task.part is None:
-        return len(frame), rows
-    write_part(rows, task.part, "trials")
-    return len(frame), None
-
-
-__all__ = ["ENGINES", "reparse", "run_answers"]
 
 ROWS_AT_ONCE = 2000
 """Readings in a piece of work: few enough that what is interrupted ends soon, and files are read in
@@ -218,9 +169,8 @@ class ReparseSettings(TypedDict, total=False):
     Args:
         options: of the parser, besides the policy.
         own: protocols by id, for rows of a frame that were asked by one of your own.
-        engine: processes, serial or dask (default: processes).
+        engine: processes or serial (default: processes).
         workers: processes (default: one a core).
-        client: the scheduler of a Dask cluster.
         overwrite: write where something is already.
         batch_rows: rows that are read at once.
         progress: None shows a bar where someone can see it.
@@ -230,7 +180,6 @@ class ReparseSettings(TypedDict, total=False):
     own: Mapping[str, AnyProtocol] | None
     engine: Engine
     workers: int | None
-    client: Any
     overwrite: bool
     batch_rows: int | None
     progress: bool | None
@@ -263,7 +212,6 @@ def reparse(
     own: Mapping[str, AnyProtocol] | None = None,
     engine: Engine = "processes",
     workers: int | None = None,
-    client: Any = None,
     to: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     batch_rows: int | None = None,
@@ -275,15 +223,13 @@ def reparse(
     protocols, policies, options: as for `parse_frame`. own: protocols by the ids in the rows, of
     those that are neither shipped nor installed. engine: one of `ENGINES`. For a few thousand
     readings "processes" starts none. workers: processes, as many as there are cores by default.
-    client: for "dask", a `distributed.Client` or the address of a scheduler. By default the current
-    one. Files are then read and written by its workers, so they must see the same paths. to: a
-    .parquet file or a folder of parts to write, so that the memory used does not grow with the
-    number of rows. `overwrite` allows that it is there. batch_rows: answers a piece of work holds.
-    By default as many as take about half a second.
+    to: a .parquet file to write, so that the memory used does not grow with the number of rows.
+    `overwrite` allows that it is there. batch_rows: answers a piece of work holds. By default as
+    many as take about half a second.
 
     Gives the trials frame, or the path of the written file. Raises UnreadableInput,
-    UnknownProtocol, BadOptions, StoreError, MissingExtra, and IncompleteError where a worker ended
-    before its work was done.
+    UnknownProtocol, BadOptions, StoreError, and IncompleteError where a process ended before its
+    work was done.
 
     >>> import tempfile
     >>> import toolparse_lab as tp
@@ -295,14 +241,13 @@ def reparse(
     ['ungraded']
     """
     reading = ParseSettings.of(protocols, policies, options, own)
-    check_engine(engine, workers, client)
+    check_engine(engine, workers)
     if batch_rows is None:
         batch_rows = max(1, ROWS_AT_ONCE // reading.readings)
     elif not is_count(batch_rows):
         raise BadOptions("batch_rows is a number of answers", got=batch_rows, expected="1 or more")
 
     answers = Answers.of(source)
-    pieces = answers.pieces(batch_rows, remote=engine == "dask")
     # One process is through with few before others have begun.
     is_few = answers.count is not None and answers.count * reading.readings <= FEW
     if engine == "processes" and is_few:
@@ -314,23 +259,119 @@ def reparse(
             expected="ids, or protocols defined in a module",
             hint="put it into a module that can be imported, or say engine='serial'",
         )
-    out = None if to is None else PartsWriter(Path(to), "trials", overwrite=overwrite)
+    out = None if to is None else FrameWriter(Path(to), "trials", overwrite=overwrite)
     frames = []
     with Progress(answers.count, show=progress, unit="answer") as bar:
         with out or contextlib.nullcontext():
-            # The parts of a folder are written where they are made; one file has one writer.
-            tasks = (
-                Task(piece, reading, out.part_path(i) if out is not None and out.folder else None)
-                for i, piece in enumerate(pieces)
-            )
-            results = results_of(read_piece, tasks, engine, workers, client)
+            tasks = ((frame, reading) for frame in answers.pieces(batch_rows))
+            results = results_of(read_piece, tasks, engine, workers)
             with contextlib.closing(results):
                 for count, frame in results:
-                    if frame is not None and out is not None:
+                    if out is not None:
                         out.write(frame)
-                    elif frame is not None:
+                    else:
                         frames.append(frame)
                     bar.advance(count)
         if out is not None:
             return out.path
         return join_frames(frames, "trials") if frames else trials_frame([])
+
+
+# One partition: an Arrow table in, an Arrow table out. `read_table` is a function of its arguments
+# alone and can be pickled, so that whatever spreads work over machines calls it: Dask, Ray Data,
+# Spark's `mapInArrow`, an array of jobs.
+
+
+def read_table(
+    table: pa.Table | pa.RecordBatch,
+    protocol: str | AnyProtocol | None = None,
+    *,
+    tools: ToolsLike = None,
+    policy: Policy = "safe",
+    options: ParseOptions | Mapping[str, Any] | None = None,
+) -> pa.Table:
+    """Return recorded answers parsed and scored: a row each, in order.
+
+    It has the columns of the trials frame, whose types do not depend on the contents. No store and
+    no model is asked.
+
+    Args:
+        table: answers, with a column `raw` at least. Every other column of the trials frame counts
+            that is there: `input`, `target`, `tools_json`, `case_id`, `trial`, `model` … Lists and
+            structs are written as JSON. Columns with other names stay as they are.
+        protocol: reads all answers. None: each row's `prompt_protocol`, `auto` without it.
+        tools: of rows that have no `tools_json`.
+        policy, options: as for `parse`.
+
+    Answers without `case_id` are of one case if they are to the same `input`, or have the same text
+    where there is none. Without `trial` they are its first. Raises UnreadableInput for a missing
+    column `raw` and for a cell that cannot be read, and the errors of `parse`.
+
+    >>> import pyarrow as pa
+    >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    >>> answers = pa.table({"raw": [text, "Hi"], "page": [1, 2]})
+    >>> read = read_table(answers, "hermes", tools=[{"name": "f"}])
+    >>> read.select(["n_calls", "verdict", "page"]).to_pylist()[0]
+    {'n_calls': 1, 'verdict': 'clean', 'page': 1}
+    """
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if "raw" not in table.column_names:
+        raise UnreadableInput(
+            "a partition has the texts of its answers in the column raw",
+            got=", ".join(table.column_names) or "no columns",
+            expected="raw",
+            hint='table.rename_columns({"completion": "raw"}) names the columns',
+        )
+    reading = ParseSettings.of(protocol, policy, options)
+    declared = {column.name for column in columns_of("trials")}
+    columns = {
+        name: _as_text(table[name]) if pa.types.is_nested(table[name].type) else table[name]
+        for name in table.column_names
+        if name in declared
+    }
+    frame = pa.table(columns).to_pandas(types_mapper=PANDAS_TYPES.get)
+    _complete(frame, reading, tools)
+    read = table_of(read_again(frame, reading), "trials")
+    for name in table.column_names:
+        if name not in declared:
+            read = read.append_column(name, table[name])
+    return read
+
+
+def _as_text(column: Any) -> Any:
+    texts = [None if value is None else write_canonical(value) for value in column.to_pylist()]
+    return pa.array(texts, pa.large_string())
+
+
+def _complete(frame: pd.DataFrame, reading: ParseSettings, tools: ToolsLike) -> None:
+    # Fills the columns that tell answers apart, and the tools, where they are not there.
+    (protocol,) = reading.protocols or ("auto",)
+    asked = protocol if isinstance(protocol, str) else protocol.id
+    _fill(frame, "prompt_protocol", lambda: asked)
+    _fill(frame, "arm", lambda: frame["prompt_protocol"])
+    _fill(frame, "model", lambda: "unknown")
+    _fill(frame, "run_id", lambda: None)
+    _fill(frame, "trial", lambda: 0)
+    _fill(frame, "case_id", lambda: [_case_id(texts) for texts in _questions(frame)])
+    offered = tool_specs(tools)
+    text = write_canonical([tool.to_dict() for tool in offered]) if offered else None
+    _fill(frame, "tools_json", lambda: text)
+
+
+def _fill(frame: pd.DataFrame, name: str, values: Any) -> None:
+    if name not in frame:
+        frame[name] = pd.Series(values(), index=frame.index, dtype=object)
+    elif frame[name].isna().any() and (filled := values()) is not None:
+        own = frame[name].astype(object)
+        frame[name] = own.where(own.notna(), pd.Series(filled, index=frame.index, dtype=object))
+
+
+def _questions(frame: pd.DataFrame) -> Any:
+    names = [name for name in ("input", "raw") if name in frame]
+    return zip(*(frame[name].astype(object) for name in names), strict=True)
+
+
+def _case_id(texts: tuple[Any, ...]) -> str:
+    text = next((text for text in texts if isinstance(text, str) and text), "")
+    return f"input-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

@@ -10,9 +10,9 @@ read from then on.
 # their later turns may come at any time; neither is the reading of a protocol whose version nobody
 # knows.
 #
-# Blocks are read by this process, by a pool, or by the workers of a cluster. Whoever reads takes
-# the answers from the store itself, and sends back columns, which are small; this process alone
-# writes them. So what was read before Ctrl-C or a lost worker stays.
+# Blocks are read by this process or by a pool. Whoever reads takes the answers from the store
+# itself, and sends back columns, which are small; this process alone writes them. So what was read
+# before Ctrl-C or a lost worker stays.
 #
 # When all blocks of a run were found true, one more row says so (`_seal`). While nothing was
 # recorded since, the next frame needs neither the run's items nor its cases.
@@ -22,20 +22,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import BadOptions, StoreError
+from ..core.errors import StoreError
 from ..core.types import Policy
 from ..entry.foreign.protocol import AnyProtocol
 from ..evals.cases.collection import Cases
 from ..evals.engines import (
     Engine,
     available_processes,
-    check_engine,
     collector_paused,
     results_of,
     travels,
@@ -45,7 +44,7 @@ from ..evals.scoring.trial import Trial
 from ..formats.registry import is_shipped, protocol_of
 from ..middleware.flow.reading import internal_problem_of
 from ..runner.exchange.types import Held, PlanItem
-from ..runner.progress import Progress, Show
+from ..runner.progress import Progress
 from ..runner.store.cached_parses import Block
 from ..runner.store.store import Store
 from .plan import Plan
@@ -87,16 +86,6 @@ class Way:
     def kind(self, frame: str) -> str:
         """Return the name under which the store keeps a kind of frame of this reading."""
         return f"{frame}/{self.readers}/{self.policy}/{self.version}"
-
-
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """Who parses. `engine` None: this process, and all cores where it is worth it."""
-
-    engine: Engine | None = None
-    workers: int | None = None
-    client: Any = None
-    progress: Show = None
 
 
 class CachedParses:
@@ -226,30 +215,7 @@ class CachedParses:
             frames.append(frame)
         return self._remarked(join_frames(frames, "trials"))
 
-    def parse(
-        self,
-        protocol: AnyProtocol | None,
-        policies: Sequence[Policy],
-        workers: Workers,
-    ) -> int:
-        """Parse what is not kept, and keep it. Return the number of answers that were parsed.
-
-        Raises BadOptions for what cannot be kept.
-        """
-        check_engine(workers.engine or "processes", workers.workers, workers.client)
-        count = 0
-        for policy in policies:
-            way = self._way(protocol, policy)
-            if way is None:
-                raise BadOptions(
-                    "what is parsed of this run is not kept",
-                    got="a run of conversations, or a protocol that has no version",
-                    hint="run.frame() parses it",
-                )
-            count += sum(parsed.count for parsed in self._parsed_of_all(way, workers))
-        return count
-
-    def _parsed_of_all(self, way: Way, workers: Workers | None = None) -> list[_Parsed]:
+    def _parsed_of_all(self, way: Way) -> list[_Parsed]:
         # Parses the blocks of all trials that are not kept.
         mark = self.store.newest_row()
         since = self.store.recorded_since(mark)
@@ -258,7 +224,7 @@ class CachedParses:
         # The columns of what is kept come from the store again, when they are wanted.
         parsed = [
             replace(block, bodies={}) if block.kept else block
-            for block in self._parsed(missing, way, workers)
+            for block in self._parsed(missing, way)
         ]
         if blocks and all(block.kept for block in parsed):
             self._seal(way, mark, since)
@@ -402,26 +368,14 @@ class CachedParses:
 
     # -- parsing
 
-    def _parsed(
-        self, blocks: Mapping[int, Sequence[PlanItem]], way: Way, workers: Workers | None = None
-    ) -> Iterator[_Parsed]:
+    def _parsed(self, blocks: Mapping[int, Sequence[PlanItem]], way: Way) -> Iterator[_Parsed]:
         # Yields each block when it is parsed, and kept as far as that can be.
-        workers = workers or Workers()
         count = sum(map(len, blocks.values()))
-        show = workers.progress if count >= _SHOWN or workers.progress else False
+        # A store in memory is not there for other processes.
         url = str(self.store.shared_url or "")
-        engine = workers.engine
-        if engine is None:
-            on_all_cores = count >= MANY and available_processes() > 1 and url
-            can_travel = on_all_cores and travels((way, self.reader.plan.arms))
-            engine = "processes" if can_travel else "serial"
-        if engine != "serial" and not url:
-            raise BadOptions(
-                "a store in memory is not there for other processes",
-                got=engine,
-                expected="serial",
-                hint="open the lab with a file, or with the address of a database",
-            )
+        on_all_cores = count >= MANY and available_processes() > 1 and url
+        can_travel = on_all_cores and travels((way, self.reader.plan.arms))
+        engine: Engine = "processes" if can_travel else "serial"
         parse = partial(parse_block, self.reader) if engine == "serial" else parse_elsewhere
         works = (
             _Work(number, tuple(items), way, self.run_id, self.reader.plan)
@@ -429,7 +383,8 @@ class CachedParses:
             else self._travelling(number, items, way, url)
             for number, items in sorted(blocks.items())
         )
-        results = results_of(parse, works, engine, workers.workers, workers.client)
+        results = results_of(parse, works, engine)
+        show = None if count >= _SHOWN else False
         with Progress(count, show=show, unit="answer") as bar, closing(results):
             for parsed in results:
                 bar.advance(len(blocks[parsed.number]))
@@ -470,7 +425,7 @@ class _Work:
     way: Way
     run_id: str
     plan: Plan
-    url: str = field(default="", repr=False)  # a cluster writes the work that failed to its log
+    url: str = ""
     metadata: Sequence[str] = ()
 
 

@@ -19,15 +19,14 @@ from ..core.rules import CODES
 from ..core.types import Policy
 from ..core.values.printable import counted, printable
 from ..entry.foreign.protocol import any_protocol
-from ..evals.engines import Engine, is_count
+from ..evals.engines import is_count
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Trial
 from ..formats.like import ProtocolLike
 from ..middleware.flow import OPEN
 from ..runner.exchange.summary import Summary
-from ..runner.progress import Show
 from ..runner.store.store import Store
-from .cached_parses import CachedParses, Workers
+from .cached_parses import CachedParses
 from .plan import Plan
 from .trial_reader import TrialReader, UnreadTrials, in_batches, with_code
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
     from ..evals.reports.figures.cells import Matrix
     from ..evals.reports.figures.comparison import ArmComparison
-    from ..evals.reports.figures.ladder import Ladder
     from ..evals.reports.figures.report import Report, ReportOptions
 
 HEADLINE: Policy = "safe"
@@ -256,29 +254,6 @@ class Run:
         record = self.store.run(self.run_id)
         return record.items - record.done
 
-    def parse(
-        self,
-        *,
-        protocol: ProtocolLike | None = None,
-        policies: Sequence[Policy] = COLUMN_POLICIES,
-        engine: Engine | None = None,
-        workers: int | None = None,
-        client: Any = None,
-        progress: Show = None,
-    ) -> int:
-        """Parse the answers that nobody has parsed so far, and keep what comes of it in the store.
-
-        Frames and reports do so themselves. This is for the work of many machines. protocol,
-        policies: as for `trials`, by default those of a report. engine: one of `engines.ENGINES`,
-        by default all cores of this machine where there is much to do. workers: processes.
-        client: for "dask", a `distributed.Client` or the address of a scheduler; by default the
-        current one. Its workers open the same store. Return the number of answers that
-        were parsed. Raises BadOptions for a run that cannot be kept.
-        """
-        by = None if protocol is None else any_protocol(protocol)
-        who = Workers(engine, workers, client, progress)
-        return self._readings.parse(by, policies, who)
-
     # frames
 
     def batches(
@@ -374,16 +349,6 @@ class Run:
         from ..evals.frames.recorded import ShownFrame  # pandas is slow to import
 
         return ShownFrame(self._kept("calls", **reading))
-
-    def arguments_df(self, **reading: Unpack[FrameOptions]) -> Frame:
-        """Return one row per argument, with its place in the text, whether the target wants its
-        value, and how likely the tokens were that it was drawn as, where they were recorded.
-
-        reading: as for `trials`.
-        """
-        from ..evals.frames.recorded import arguments_frame  # pandas is slow to import
-
-        return _joined("arguments", self._trials(**reading), arguments_frame)
 
     def events_df(self, **reading: Unpack[FrameOptions]) -> Frame:
         """Return one row per repair, step, problem or retry. reading: as for `trials`."""
@@ -529,17 +494,6 @@ class Run:
         report = self.report(policy=policy, cluster=cluster)
         return report.compare(a, b, within=within, pairs=pairs)
 
-    def ladder(self, *, policy: Policy = HEADLINE) -> Ladder:
-        """Return how much each layer of help gains: prompt, decoding and feedback where arms differ
-        in one of them alone, then repair and coercion of the same answers.
-
-        Each step has its interval and paired p. See `ladder.Ladder`.
-        """
-        from ..evals.reports.figures.ladder import ladder_table  # pandas is slow to import
-
-        policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
-        return ladder_table(self._columns((), policies), self._levels(), policy=policy)
-
     def _levels(self) -> dict[str, dict[str, Any]]:
         return {
             arm.name: {**arm.levels, "prompt_protocol": arm.prompt_protocol}
@@ -564,7 +518,7 @@ class Run:
         protocol_id = getattr(protocol, "id", protocol)
         choices = {"model": model, "arm": arm, "prompt_protocol": protocol_id}
         only: Any = {name: value for name, value in choices.items() if value is not None}
-        from ..evals.frames.causes import failed_rows  # pandas is slow to import
+        from ..evals.frames.account import failed_rows  # pandas is slow to import
 
         # The columns say which they are, and only these are parsed, when somebody looks at them.
         columns = ["outcome", "error_code", "sub_code", "target"]

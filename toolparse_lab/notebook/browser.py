@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anywidget
 import traitlets
 
 from ..core.errors import BadOptions, ToolparseError
@@ -29,11 +28,11 @@ from ..views.html import look_of
 from ..views.rows import Fault
 from ..views.sentences import sentence_of_answer
 from ..views.show import shorten, visible
-from ..views.templating import Markup, macro, style_sheet
+from ..views.templating import Markup, macro
 from ..views.words import Group, word_of
 from .bench import Desk, cards_of, conversation_of, next_steps, setups_of
-from .messages import Answering, UnknownMessage, answered
-from .page import as_widget, front, show_html, static_id, write_view
+from .page import as_widget, write_view
+from .widget import Screen
 
 if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
@@ -80,7 +79,7 @@ _LAYERS = {
 }
 
 
-class Browser(Answering, anywidget.AnyWidget):
+class Browser(Screen):
     """The interactive view of many answers: one sentence of all of them, the causes, the answers
     by cause, and one answer in the parse view or on the workbench.
 
@@ -92,10 +91,6 @@ class Browser(Answering, anywidget.AnyWidget):
     `trial_id` is the trial that is open, '' for none.
     """
 
-    _esm = front()
-    _css = style_sheet()
-    _html = traitlets.Unicode("").tag(sync=True)
-    _static = traitlets.Unicode("").tag(sync=True)
     trial_id = traitlets.Unicode("").tag(sync=True)
 
     def __init__(
@@ -122,9 +117,8 @@ class Browser(Answering, anywidget.AnyWidget):
         self._exact: dict[str, str] = {}
         self._desk: Desk | None = None
         self._members = self._rows.members({})
-        super().__init__(_static=static_id(), **traits)
+        super().__init__(**traits)
         self._html = as_widget(self._screen())
-        self.on_msg(self._on_message)
 
     @property
     def trial(self) -> Any:
@@ -202,9 +196,6 @@ class Browser(Answering, anywidget.AnyWidget):
             "set": chips,
             "shown": words,
         }
-
-    def _is_filtered(self) -> bool:
-        return any(self._query.get(name) not in (None, "") for name in (*_SELECTS, "text", "cell"))
 
     def _rows_query(self) -> dict[str, Any]:
         # The filters as the rows take them; the group is chosen among the members.
@@ -465,32 +456,17 @@ class Browser(Answering, anywidget.AnyWidget):
 
     # messages of the front end
 
-    def _on_message(self, _widget: Any, message: Any, _buffers: Any) -> None:
-        self.send(self.reply(message))
-
-    def reply(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer to a message with its number; an error that a person made is one."""
-        answer, status = answered(self.answer, message)
-        if status == 404 or "error" in answer:
-            answer = {**answer, **({"status": status} if status != 200 else {})}
-        seq = message.get("seq", 0) if isinstance(message, Mapping) else 0
-        return {**answer, "seq": seq}
-
-    def answer(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, message: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return what the front end gets for a message: the HTML of the parts that changed, the
         place for the address, and what is said of it.
 
-        message: "kind" and the fields of that kind, see the functions. Raises UnknownMessage for
-        a kind that does not exist.
+        message: "kind" and the fields of that kind, see the functions `_answer_…`; any other kind
+        is one of the workbench.
         """
-        kind = str(message.get("kind"))
-        if kind in _ANSWERS:
-            return _ANSWERS[kind](self, message)
-        if self._desk is None:
-            raise UnknownMessage("no such message", got=kind, expected=", ".join(_ANSWERS))
-        reply = self._desk.answer(message)
-        if reply is None:
-            raise UnknownMessage("no such message", got=kind, expected=", ".join(_ANSWERS))
+        answer = getattr(self, f"_answer_{message.get('kind')}", None)
+        if answer is None:
+            return None if self._desk is None else self._desk.answer(message)
+        reply: dict[str, Any] = answer(message)
         return reply
 
     def _run_reply(self, said: str = "") -> dict[str, Any]:
@@ -769,39 +745,15 @@ class Browser(Answering, anywidget.AnyWidget):
         """
         return f'<div class="tpx widget">{self._screen(live=False)}</div>'
 
-    def export_html(self, path: str | Path) -> Path:
+    def export_html(self, path: str | Path, *, title: str = "") -> Path:
         """Write the static view as one self-contained file, and return its path."""
         facts = Markup('<p class="soft">{}</p>').format(self._page_facts())
-        return write_view(path, self.title or "Answers", facts + Markup(self.static_html()))
-
-    def _ipython_display_(self) -> None:
-        show_html(self._static, repr(self), self.static_html(), super()._repr_mimebundle_())
+        heading = title or self.title or "Answers"
+        return write_view(path, heading, facts + Markup(self.static_html()))
 
     def __repr__(self) -> str:
         over = self._overview()
         return f"Browser({over['first']}. {over['rest']})"
-
-
-_ANSWERS: dict[str, Callable[[Browser, Mapping[str, Any]], dict[str, Any]]] = {
-    "open": Browser._answer_open,
-    "step": Browser._answer_step,
-    "cause": Browser._answer_cause,
-    "close": Browser._answer_close,
-    "bench": Browser._answer_bench,
-    "unbench": Browser._answer_unbench,
-    "filter": Browser._answer_filter,
-    "group": Browser._answer_group,
-    "count": Browser._answer_count,
-    "cell": Browser._answer_cell,
-    "clear": Browser._answer_clear,
-    "axes": Browser._answer_axes,
-    "more": Browser._answer_more,
-    "exact": Browser._answer_exact,
-    "warm": Browser._answer_warm,
-    "next": Browser._answer_next,
-    "remark": Browser._answer_remark,
-    "place": Browser._answer_place,
-}
 
 
 def of(part: int, whole: int) -> str:

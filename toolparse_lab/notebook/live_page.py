@@ -31,8 +31,8 @@ from ..lab import Lab
 from ..views.templating import style_sheet
 from .bench import Workbench, workbench
 from .browser import Browser
-from .messages import NOT_OF_ITS_FORM, in_words
 from .page import front, source
+from .widget import NOT_OF_ITS_FORM, in_words
 
 View = Browser | Workbench
 _MOST_VIEWS = 16  # tabs whose views are kept; an older one is made anew when it is asked for

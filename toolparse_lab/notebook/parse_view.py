@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import anywidget
 import traitlets
 
 from ..core.errors import BadOptions
@@ -17,39 +15,24 @@ from ..views.html import standalone
 from ..views.show import visible
 from ..views.side_by_side import MAX_ROWS, Side, side_rows
 from ..views.stages import STAGES
-from ..views.templating import style_sheet
-from .messages import Answering
-from .page import as_widget, checked, front, show_html, static_id, write_view
+from .page import as_widget, checked
+from .widget import Screen
 
 
-class _View(Answering, anywidget.AnyWidget):
-    """A widget with a static view, `html()` and its text, for readers that have no widgets."""
-
-    _esm = front()
-    _css = style_sheet()
-    _html = traitlets.Unicode("").tag(sync=True)
-    _static = traitlets.Unicode("").tag(sync=True)
-    _title = "Parse view"
-
+class _View(Screen):
+    # A view whose bundle has its static form too.
     def html(self) -> str:
         """Return the static view."""
         raise NotImplementedError
 
-    def export_html(self, path: str | Path, *, title: str = "") -> Path:
-        """Write this view as one self-contained file, and return its path."""
-        return write_view(path, title or self._title, self.html())
-
-    def _ipython_display_(self, **kwargs: Any) -> None:
-        show_html(self._static, self._words(), self.html(), super()._repr_mimebundle_(**kwargs))
+    def static_html(self) -> str:
+        return self.html()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         # None, or the widget's own views with their metadata.
         bundle = super()._repr_mimebundle_(**kwargs)
         static = {"text/plain": self._words(), "text/html": standalone(self.html())}
         return static if bundle is None else ({**bundle[0], **static}, bundle[1])
-
-    def _words(self) -> str:
-        return str(self)
 
 
 class ParseView(_View):
@@ -68,8 +51,7 @@ class ParseView(_View):
         if stage not in STAGES:
             raise BadOptions("unknown stage", got=stage, expected=", ".join(STAGES))
         self._result = checked(result)
-        html = as_widget(self.html())
-        super().__init__(_html=html, _static=static_id(), stage=stage, pinned=pinned)
+        super().__init__(_html=as_widget(self.html()), stage=stage, pinned=pinned)
 
     @property
     def result(self) -> ParseResult:
@@ -108,17 +90,19 @@ class CoercionDiff(_View):
     """
 
     pinned = traitlets.Int(0).tag(sync=True)
-    _title = "Two readings"
 
     def __init__(self, a: ParseResult, b: ParseResult, names: tuple[str, str] = ("a", "b")) -> None:
         self._readings = checked(a), checked(b)
         self._names = names
         self.rows = side_rows(a, b)
-        super().__init__(_html=as_widget(self.html()), _static=static_id())
+        super().__init__(_html=as_widget(self.html()))
 
     def html(self) -> str:
         """Return the static view, see `render_side_by_side`."""
         return render_side_by_side(*self._readings, self._names)
+
+    def _heading(self) -> str:
+        return "Two readings"
 
     def __str__(self) -> str:
         lines = [f"{self._names[0]} against {self._names[1]}, {len(self.rows)} rows"]

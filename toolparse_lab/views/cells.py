@@ -72,15 +72,10 @@ def text_html(text: str) -> str:
     return "".join(out)
 
 
-def badge(text: str, rgb: str, *, title: str = "") -> Markup:
-    """Return a word in a frame of a colour "#rrggbb". `text` and `title` are escaped."""
-    return Markup(_badge(text, rgb, title))
-
-
-def _badge(text: str, rgb: str, title: str = "") -> str:
-    tip = f' title="{_shown(title)}"' if title else ""
+def badge(text: str, rgb: str) -> Markup:
+    """Return a word, which is escaped, in a frame of a colour "#rrggbb"."""
     look = f"{BADGE};border:1px solid {rgb};background-color:{tint(rgb, 0.16)}"
-    return f'<span style="{look}"{tip}>{_shown(text)}</span>'
+    return Markup(f'<span style="{look}">{_shown(text)}</span>')
 
 
 def note(text: str) -> Markup:

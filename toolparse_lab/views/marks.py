@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast, get_args
 
 from ..core.types import ParseResult, Segment, Span, ToolCall
-from .rows import Row, RowsOfCalls, place, problems_of, rows_of, sentence_of
+from .rows import Row, place, problems_of, rows_of, sentence_of
 from .show import one_line, visible
 
 MarkKind: TypeAlias = Literal[
@@ -87,11 +87,10 @@ class Run:
     marks: tuple[int, ...]
 
 
-def marks_of(result: ParseResult, rows: RowsOfCalls | None = None) -> list[Mark]:
+def marks_of(result: ParseResult) -> list[Mark]:
     """Return every mark of the result, sorted by start, then longest first, then layer.
 
-    `rows` are those of its calls, where the caller has them already. In this order a mark comes
-    before those inside it, as `runs_of` needs them.
+    In this order a mark comes before those inside it, as `runs_of` needs them.
     """
     by_segment: dict[int, list[ToolCall]] = {}
     for call in result.calls:
@@ -104,8 +103,7 @@ def marks_of(result: ParseResult, rows: RowsOfCalls | None = None) -> list[Mark]
 
     members: list[Mark] = []
     for call in result.calls:
-        arguments = rows_of(call) if rows is None else rows[call.index]
-        marks += _call_marks(call, arguments)
+        marks += _call_marks(call, rows_of(call))
         marks += _edit_marks(call, result.raw)
         members += member_marks(call, result.raw)
 

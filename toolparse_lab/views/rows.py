@@ -4,7 +4,7 @@ changed, and what was wrong, in the same words everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
@@ -66,10 +66,6 @@ class Row:
     def rules(self) -> tuple[str, ...]:
         """The rules that changed the value or one around it, each once, from the outside in."""
         return tuple(dict.fromkeys([*self.inherited, *(step.rule for step in self.steps)]))
-
-
-RowsOfCalls: TypeAlias = Mapping[int, Sequence[Row]]
-"""The index of a call -> the rows of its arguments."""
 
 
 def read_value(text: str) -> Any:

@@ -20,7 +20,7 @@ from tests.tools import object_schema
 from tests.vocabularies import answer_of, vocabulary
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, StoreError
-from toolparse_lab.extensions.train import reward, sft
+from toolparse_lab.extensions.train import arguments, reward, sft
 from toolparse_lab.middleware.flow import recorded_tokens
 from toolparse_lab.runner.chat_templates.renderer import ChatTemplate
 
@@ -81,7 +81,7 @@ def test_a_log_keeps_the_tokens_of_its_answers(lab: tp.Lab) -> None:
 
 def test_the_frame_of_arguments_has_tokens_and_whether_each_is_right(lab: tp.Lab) -> None:
     run = ingested(lab)
-    frame = run.arguments_df()
+    frame: Any = arguments(run.trials())
     raws = run.frame().set_index("trial_id")["raw"]
     for row in frame.itertuples():
         value = raws[row.trial_id][row.start : row.end]
@@ -93,9 +93,7 @@ def test_the_frame_of_arguments_has_tokens_and_whether_each_is_right(lab: tp.Lab
     changed = frame[frame["changed"]]
     assert changed["path"].tolist() == ["/days"]  # the coerced one; a comma is of no argument
     assert tp.parse(RIGHT, "hermes").calls  # a single result has a frame too
-    from toolparse_lab.evals.frames.recorded import arguments_frame
-
-    alone = arguments_frame(tp.parse(RIGHT, "hermes"))
+    alone = arguments(tp.parse(RIGHT, "hermes"))
     assert alone["path"].tolist() == ["/city", "/days"]
     assert alone["right"].isna().all()
     assert alone["n_tokens"].isna().all()

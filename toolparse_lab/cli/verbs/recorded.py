@@ -82,7 +82,6 @@ _REPARSE = ("lab.Lab.reparse", "evals.reparse.ReparseSettings")
         "--max-rows",
         "--engine",
         "--workers",
-        "--client ADDRESS",
         source="JSONL, JSON, CSV, Parquet, inspect's .eval, .sse dumps or a folder of them; an "
         "export of a tracing tool; a store with what a proxy or a recorder has written; or a "
         "recording, whose answers are added to the store",
@@ -148,8 +147,10 @@ def _ingest(options: Any) -> int:
 def _facts(rows: Frame) -> dict[str, Any]:
     # kinds: outcome where there is a target, else what the calls are. failures: by cause, as
     # `run.failures()` has them.
-    from ...evals.frames.account import account_of  # pandas: an extra
-    from ...evals.frames.causes import causes  # pandas: an extra
+    from ...evals.frames.account import (
+        account_of,  # pandas: an extra
+        causes,  # pandas: an extra
+    )
     from ...evals.reports.figures.cells import kinds_of  # pandas: an extra
 
     outcomes = rows["outcome"].astype(object).fillna(rows["missing_reason"].astype(object))
@@ -515,13 +516,13 @@ def _is_store(name: str) -> bool:
         "--policies A,B",
         policies="coercion policies (default: the setting `policy`)",
     ),
-    *options_of(_REPARSE[1], "--engine", "--workers", "--client ADDRESS", "--overwrite"),
-    Option("--out PATH", "write the trials frame: a .parquet file, or a folder of parts"),
+    *options_of(_REPARSE[1], "--engine", "--workers", "--overwrite"),
+    Option("--out PATH", "write the trials frame, a .parquet file"),
     STORE,
     JSON,
     examples=(
         "toolparse reparse latest --protocols hermes,auto --policies none,safe --out again.parquet",
-        "toolparse reparse trials.parquet --protocols auto --out parts/ --workers 8",
+        "toolparse reparse trials.parquet --protocols auto --out again.parquet --workers 8",
     ),
 )
 def _reparse(options: Any) -> int:

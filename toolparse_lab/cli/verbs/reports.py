@@ -39,8 +39,7 @@ REPORT = (
     *options_of("evals.reports.figures.report.ReportOptions", "--cluster COLUMN"),
     Option(
         "--out FILE ...",
-        "write the report: .html, .md, .csv, .xlsx, .parquet, .tex or .xml (JUnit); may be "
-        "repeated",
+        "write the report: .html, .md, .csv, .parquet, .tex or .xml (JUnit); may be repeated",
     ),
 )
 
@@ -54,13 +53,13 @@ GATE = (
     ),
 )
 
+_FRAMES = (".parquet", ".csv", ".jsonl")  # as `write_frame` has them
 # What a report by cells takes, and a ladder or scores do not.
 _OF_CELLS = "by baseline cluster fail_under confident gate"
 _SCORE_COLUMNS = (
     "trial_id", "case_id", "model", "arm", "parse_protocol", "trial", "outcome", "sub_code",
     "score_success",
 )  # fmt: skip
-_FILES = (".html", ".md", ".csv", ".parquet")  # those of `save_sentences`, a slow import
 
 
 @verb(
@@ -75,7 +74,7 @@ _FILES = (".html", ".md", ".csv", ".parquet")  # those of `save_sentences`, a sl
     *READER,
     *REPORT,
     (
-        Option("--ladder", "the gain per layer instead: prompt, decoding, repair, coercion"),
+        Option("--ladder", "the gain per layer instead: prompt, reading, feedback"),
         Option("--score", "each trial with its score instead"),
     ),
     Option("--failed", "of --score: only trials that failed, as run.failures() has them"),
@@ -85,7 +84,7 @@ _FILES = (".html", ".md", ".csv", ".parquet")  # those of `save_sentences`, a sl
     examples=(
         "toolparse report latest --by model,prompt_protocol --baseline native --out report.html",
         "toolparse report latest --fail-under 0.9 --gate coercion_rate=0.2",
-        "toolparse report latest --ladder --out ladder.md",
+        "toolparse report latest --ladder --out ladder.csv",
         "toolparse report latest --score --outcome wrong_call --out trials.parquet",
     ),
 )
@@ -119,7 +118,7 @@ def _show_scores(options: Any, settings: Settings) -> int:
             protocol=options.protocol, policies=(settings["policy"],)
         )
     # pandas is loaded by now: the frame is one.
-    from ...evals.frames.causes import failed_rows  # pandas: an extra
+    from ...evals.frames.account import failed_rows  # pandas: an extra
     from ...evals.frames.files import write_frame  # pandas: an extra
 
     if options.failed:
@@ -371,18 +370,27 @@ def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int
 
 
 def _show_ladder(options: Any, settings: Settings) -> int:
-    # Before anything is read.
-    check_kinds(options.out, _FILES, "a ladder is")
+    check_kinds(options.out, _FRAMES, "a ladder is")
     with open_lab(settings) as lab:
-        run = lab.open(options.run)
-        ladder = run.ladder(policy=settings["policy"])
-    from ...evals.reports.pages.files import save_sentences  # pandas: 1 s, and an extra
+        report = lab.open(options.run).report(policy=settings["policy"])
+        ladder = report.ladder
+    from ...evals.frames.files import write_frame  # pandas: an extra
 
     for file in options.out:
-        save_sentences("Ladder", str(ladder), ladder.frame, file)
-    told = {"note": ladder.note} if ladder.note else {}
-    rows = records(ladder.frame)
-    put_told(options.json, {"run_id": run.run_id, "rows": rows, **told}, ladder)
+        write_frame(ladder, file)
+    head = [
+        *report.by,
+        "layer",
+        "level",
+        "success",
+        "n_cases",
+        "gain",
+        "gain_low",
+        "gain_high",
+        "p_holm",
+    ]
+    rows = [list(row.values()) for row in records(ladder[head])]
+    put_table(head, rows, options.json, width=terminal_width())
     return 0
 
 
@@ -412,7 +420,7 @@ def _export(options: Any) -> int:
     """Write a frame of a run, one without rows too: a run without repairs has no events."""
     settings = settings_of(options)
     need_lab()
-    check_kinds([options.out], (".parquet", ".csv", ".jsonl"), "a frame is")
+    check_kinds([options.out], _FRAMES, "a frame is")
     from ...evals.frames.files import write_frame  # pandas: 1 s, and an extra
 
     with open_lab(settings) as lab:

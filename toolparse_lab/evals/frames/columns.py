@@ -178,21 +178,6 @@ calls keys
   error_code category The first complaint of severity error.
   codes_json string Code -> number of complaints of severity error or warning.
   rules_json string Rule -> number of times it was applied.
-arguments keys
-  call_id string trial_id/index.
-  index Int64 Place of its call among the calls of the text, from 0.
-  name string The tool's name.
-  path string JSON Pointer of a value that contains no other.
-  value_json string The value after coercion.
-  start Int64 First code point of the value in raw.
-  end Int64 Code point after its last.
-  exact boolean Whether these are the value's own characters.
-  changed boolean A repair, a reading step or a coercion changed it.
-  right boolean Whether the target wants this value here; missing where nothing says so.
-  n_tokens Int64 Tokens it was drawn as; missing where they were not recorded, like the next.
-  logprob Float64 Natural logarithm of the probability of all of them.
-  min_logprob Float64 Of the least likely of them.
-  entropy Float64 Highest entropy of a choice among them, in nats.
 events keys
   call_id string trial_id/index; missing for what concerns the whole text.
   kind category step, problem or retry.
@@ -269,7 +254,7 @@ COLUMNS = tuple(column for columns in _FRAMES.values() for column in columns)
 def columns_of(frame: str) -> tuple[Column, ...]:
     """Return the declared columns of one kind of frame, in order. () for a kind there is not.
 
-    frame: runs, trials, calls, arguments, events, chunks, readings or checks.
+    frame: runs, trials, calls, events, chunks, readings or checks.
 
     >>> [column.name for column in columns_of("chunks")][:3]
     ['completion_key', 'trial_id', 'case_id']

@@ -1,5 +1,4 @@
-"""Frames on disk: Parquet or CSV by the file's name, whole or in batches, a file or a folder of
-parts.
+"""Frames on disk: Parquet or CSV by the file's name, whole or in batches.
 
 Anything written is there under its name when it is whole, and never before: it is written next to
 it under a name of its own, and renamed at the end. pyarrow.parquet is imported by its users, since
@@ -12,7 +11,6 @@ import contextlib
 import glob
 import os
 import secrets
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +26,6 @@ from ...core.errors import BadOptions, MissingExtra, StoreError, UnreadableInput
 from ...core.remote import is_remote, local_path, opened, remote_files, written
 from .columns import columns_of
 from .dtypes import EXTRA, build_frame, conform, join_frames, missing, typed
-
-PART = "part-{:05d}.parquet"
-"""The name of one part of a folder; parts in the order of their names are the frame."""
 
 
 @contextlib.contextmanager
@@ -63,7 +58,7 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> str | Path:
 
 
 def read_frame(path: str | Path, kind: str) -> pd.DataFrame:
-    """Return the frame that `write_frame` or `PartsWriter` wrote, with its dtypes.
+    """Return the frame that `write_frame` or `FrameWriter` wrote, with its dtypes.
 
     kind: see `columns.columns_of`. Raises UnreadableInput for a file that is not there, is empty or
     is no frame.
@@ -160,27 +155,6 @@ def parquet_files_of(source: Any, also: str = "") -> list[str]:
     return files
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """Rows that can be read apart from all others: one row group of a Parquet file.
-
-    `start` counts over all files.
-    """
-
-    path: str
-    index: int
-    start: int
-    rows: int
-
-    def read(self) -> pd.DataFrame:
-        """Return the rows, with their places over all files as index. Raises UnreadableInput."""
-        with _parquet(self.path) as file:
-            frame: pd.DataFrame = file.read_row_group(self.index).to_pandas()
-        # Errors name rows by their index, and should mean the place in the whole input.
-        frame.index = pd.RangeIndex(self.start, self.start + len(frame))
-        return frame
-
-
 def column_names(file: str | Path) -> list[str]:
     """Return the columns of one file of Parquet or CSV, by its suffix. Raises UnreadableInput."""
     if Path(file).suffix == ".csv":
@@ -190,17 +164,13 @@ def column_names(file: str | Path) -> list[str]:
         return names
 
 
-def row_groups(files: Iterable[str | Path]) -> list[RowGroup]:
-    """Return all row groups of Parquet files, in order. Raises UnreadableInput."""
-    out: list[RowGroup] = []
-    start = 0
+def row_count(files: Iterable[str | Path]) -> int:
+    """Return the number of rows of Parquet files. Raises UnreadableInput."""
+    count = 0
     for file in files:
         with _parquet(file) as opened_file:
-            for i in range(opened_file.num_row_groups):
-                rows = opened_file.metadata.row_group(i).num_rows
-                out.append(RowGroup(str(file), i, start, rows))
-                start += rows
-    return out
+            count += opened_file.metadata.num_rows
+    return count
 
 
 def read_batches(
@@ -240,10 +210,9 @@ def _readable(path: str | Path) -> Iterator[None]:
         ) from None
 
 
-class PartsWriter:
-    """Frames of one kind one after the other into one Parquet file, or into a folder of parts where
-    the path has no suffix. If an error ends the writing, that one is raised, and nothing remains
-    even if another process still writes a part.
+class FrameWriter:
+    """Frames of one kind one after the other into one Parquet file. If an error ends the writing,
+    that one is raised, and nothing remains.
 
     Raises BadOptions for a path that is there already (unless `overwrite`) or has another suffix,
     StoreError where it cannot be written.
@@ -253,13 +222,9 @@ class PartsWriter:
         """Check the path; nothing is written before the writer is entered."""
         self.path = Path(path)
         self.kind = kind
-        self.folder = self.path.suffix != ".parquet"
-
-        if self.path.suffix not in ("", ".parquet"):
+        if self.path.suffix != ".parquet":
             raise BadOptions(
-                "frames are written as Parquet",
-                got=self.path.name,
-                expected=".parquet, or a folder",
+                "frames are written as Parquet", got=self.path.name, expected="a name.parquet"
             )
         if self.path.exists() and not overwrite:
             raise BadOptions(
@@ -267,95 +232,48 @@ class PartsWriter:
                 got=str(self.path),
                 hint="choose another path, or say overwrite=True",
             )
-
-        # A name of its own, so that a late worker of an earlier run cannot write into this one's
-        # folder.
-        self.partial = self._unused_name()
+        self._partial = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.partial")
         self._writer: Any = None
-        self.parts = 0
 
-    def __enter__(self) -> PartsWriter:
+    def __enter__(self) -> FrameWriter:
         """Make the necessary folders, and clear the files that killed runs left."""
         with _writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Runs that were killed have had no time to clear theirs.
             old = f".{glob.escape(self.path.name)}.????????.partial"
             for partial in self.path.parent.glob(old):
-                self._clear(partial)
-
-            if self.folder:
-                self.partial.mkdir()
+                partial.unlink(missing_ok=True)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
     ) -> None:
-        """Put the written files under its name, or remove them where an error ended the writing."""
-        if kind is not None:
+        """Put the file under its name, or remove it where an error ended the writing."""
+        if e is not None:
             # An error on the way is a note to the one that ended it all.
             try:
-                try:
-                    if self._writer is not None:
-                        self._writer.close()
-                finally:
-                    self._clear(self.partial)
+                if self._writer is not None:
+                    self._writer.close()
+                self._partial.unlink(missing_ok=True)
             except OSError as problem:
-                if e is not None:
-                    e.add_note(f"what was written so far could not be removed: {problem}")
+                e.add_note(f"what was written so far could not be removed: {problem}")
             return
-
         with _writing(self.path):
-            # By this process or another one. No rows are a frame too.
-            if self._writer is None and not (self.folder and any(self.partial.iterdir())):
+            if self._writer is None:  # no rows are a frame too
                 self.write(build_frame(self.kind, {}, 0))
-            if self._writer is not None:
-                self._writer.close()
-
-            # The old one goes as late as can be: until here every error leaves it as it was.
-            self._clear(self.path)
-            self.partial.rename(self.path)
-
-    def part_path(self, index: int) -> str:
-        """Return the path of part `index` of a folder, for this process or another one."""
-        return str(self.partial / PART.format(index))
+            self._writer.close()
+            # The old file goes as late as can be: until here every error leaves it as it was.
+            self._partial.replace(self.path)
 
     def write(self, frame: pd.DataFrame) -> None:
-        """Write the next rows, with the same columns: a part of its own in a folder, more rows in a
-        file. Raises StoreError.
-        """
-        self.parts += 1
-        if self.folder:
-            write_part(frame, self.part_path(self.parts - 1), self.kind)
-            return
+        """Write the next rows, with the same columns. Raises StoreError."""
         import pyarrow.parquet as pq
 
         # The types of the file are those of the first frame.
         table = table_of(frame, self.kind, self._writer.schema if self._writer else None)
         with _writing(self.path):
             if self._writer is None:
-                self._writer = pq.ParquetWriter(self.partial, table.schema)
+                self._writer = pq.ParquetWriter(self._partial, table.schema)
             self._writer.write_table(table)
-
-    def _unused_name(self) -> Path:
-        return self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.partial")
-
-    def _clear(self, path: Path) -> None:
-        if path.is_dir():
-            # Under another name first: a worker that has not heard of the end could add a part
-            # while it is emptied.
-            gone = self._unused_name()
-            path.rename(gone)
-            shutil.rmtree(gone)
-        else:
-            path.unlink(missing_ok=True)
-
-
-def write_part(frame: pd.DataFrame, path: str, kind: str) -> None:
-    """Write one part of a folder at its `PartsWriter.part_path`. Raises StoreError."""
-    import pyarrow.parquet as pq
-
-    with _writing(path):
-        pq.write_table(table_of(frame, kind), path)
 
 
 def table_of(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:

@@ -31,7 +31,6 @@ from .rows import (
     KEYS,
     TRIAL,
     Cells,
-    argument_rows,
     call_cells,
     call_id,
     keys_of,
@@ -132,22 +131,6 @@ def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:
 def _by_name(names: Sequence[str], rows: Sequence[Cells]) -> dict[str, Any]:
     columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
     return dict(zip(names, columns, strict=True))
-
-
-def arguments_frame(
-    source: Iterable[Trial] | Trial | ParseResult,
-) -> pd.DataFrame:
-    """Return one row per argument that contains no other, with the tokens it was drawn as and,
-    where the case has a target, whether it is right.
-    """
-    rows: list[dict[str, Any]] = []
-    for trial in [source] if isinstance(source, (Trial, ParseResult)) else source:
-        for keys, result in _results(trial):
-            judged = trial.judged_arguments() if isinstance(trial, Trial) else {}
-            for row in argument_rows(result, judged):
-                call = result.calls[row["index"]]
-                rows.append({**keys, "call_id": call_id(keys, call), **row})
-    return _frame("arguments", rows)
 
 
 def events_frame(

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ...core.rules import CODES, RULES
 from ...core.toolspec import ToolSpec
 from ...core.types import Blame, ParseResult, Problem, Span, Step, ToolCall
-from ...core.types.tokens import Token, leaves_of, total_logprob
-from ...core.values import pointer_get, read_strict, write_canonical
+from ...core.values import write_canonical
 from ...runner.exchange.details import provider_words, sampling_of, token_details
 from ...runner.exchange.types import Completion
 from ..parsers.outside import version_of
 from ..scoring.outcomes import problems_in_order
-from ..scoring.rescues import changes_in
 from .dtypes import EXTRA, surrogate_offsets
 
 if TYPE_CHECKING:
@@ -310,47 +308,6 @@ def call_id(keys: Mapping[str, Any], call: ToolCall) -> str:
     # A single result has no trial: there the place alone is the id.
     trial_id = keys.get("trial_id")
     return f"{trial_id}/{call.index}" if trial_id else str(call.index)
-
-
-def argument_rows(
-    result: ParseResult, judged: Mapping[tuple[int, str], bool]
-) -> Iterator[dict[str, Any]]:
-    """Yield the cells of each argument of a result's calls. judged: those that are right or not, by
-    the index of their call and their path.
-    """
-    for call in result.calls:
-        if not call.readable:
-            continue
-        origins = call.origins.get()
-        value = read_strict(call.arguments_json)
-        changed = {path for _, path in changes_in(call, result.raw)}
-        for path, span in leaves_of(origins):
-            yield {
-                "index": call.index,
-                "name": call.name,
-                "path": path,
-                "value_json": write_canonical(pointer_get(value, path)),
-                "start": span.start,
-                "end": span.end,
-                "exact": origins[path].exact,
-                "changed": path in changed,
-                "right": judged.get((call.index, path)),
-                **_tokens_row(call.tokens(path) if result.tokens is not None else ()),
-            }
-
-
-def _tokens_row(tokens: Sequence[Token]) -> dict[str, Any]:
-    if not tokens:
-        return {}
-    logprobs = [token.logprob for token in tokens if token.logprob is not None]
-    entropies = [token.entropy for token in tokens if token.entropy is not None]
-    total = total_logprob(tokens)
-    return {
-        "n_tokens": len(tokens),
-        "logprob": total,
-        "min_logprob": None if total is None else min(logprobs),
-        "entropy": max(entropies, default=None),
-    }
 
 
 def step_row(step: Step, raw: str) -> dict[str, Any]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _HEAD = '"""Pins how recorded answers are read; see toolparse_lab.integrations.testing."""\n'
 _MODULE = "toolparse_lab.integrations.testing"
+_IMPORT = f"from {_MODULE} import assert_parses\n"
 _WIDTH = 100
 _LONGEST_SLUG = 60
 _OPENAI = "https://api.openai.com/v1"
@@ -77,11 +78,7 @@ class Exports:
 
         Raises BadOptions if it was never parsed.
         """
-        subject = _subject(_parsed(self, "to read"), self.levels.get("tool_choice", "auto"))
-        return (
-            "import toolparse_lab as tp\n\n\ndef read():\n    return tp.parse(\n"
-            f"{_arguments(subject)}    )\n\n\nresult = read()\nprint(result.why())\n"
-        )
+        return parsing_source(_parsed(self, "to read"), self.levels.get("tool_choice", "auto"))
 
     def as_html(self, path: str | Path) -> Path:
         """Write the static view of this answer as one self-contained page, and return its path.
@@ -170,7 +167,7 @@ def _joined(text: str, blocks: dict[str, str], file: Path) -> str:
                 break
             start = statement.end_lineno or start
         space = [] if start == 0 else ["\n"]
-        lines[start:start] = [*space, f"from {_MODULE} import assert_parses\n"]
+        lines[start:start] = [*space, _IMPORT]
 
     added = [f"\n\n{block}" for name, block in blocks.items() if name not in functions]
     if added and lines and not lines[-1].endswith("\n"):
@@ -200,13 +197,38 @@ def _block(trial: Exports) -> tuple[str, str]:
     return name, pinning_test(name, result, words, choice)
 
 
-def pinning_test(name: str, result: ParseResult, words: str, choice: Any = "auto") -> str:
+def parsing_source(result: ParseResult, choice: Any = "auto") -> str:
+    """Return Python source that parses the text of a result again and prints what came of it."""
+    return (
+        "import toolparse_lab as tp\n\n\ndef read():\n    return tp.parse(\n"
+        f"{_arguments(_subject(result, choice))}    )\n\n\nresult = read()\nprint(result.why())\n"
+    )
+
+
+def pinning_file(
+    name: str, result: ParseResult, words: str, target: Sequence[Mapping[str, Any]] | None
+) -> str:
+    """Return the source of a file with one test, which holds a result to a target, or, if that is
+    None, pins its calls. See `pinning_test`.
+    """
+    return f"{_IMPORT}\n\n{pinning_test(name, result, words, target=target)}"
+
+
+def pinning_test(
+    name: str,
+    result: ParseResult,
+    words: str,
+    choice: Any = "auto",
+    target: Sequence[Mapping[str, Any]] | None = None,
+) -> str:
     """Return the source of a test function that pins the calls of a result.
 
-    words: a comment in it, on one line. choice: the tool choice under which it was read.
+    words: a comment in it, on one line. choice: the tool choice under which it was read. target:
+    what the calls have to be, in the place of those of the result.
     """
     calls = [(call.name, call.status, call.arguments_json) for call in result.calls]
-    body = _arguments(_subject(result, choice), f"calls={_literal(calls)}")
+    pinned = f"calls={_literal(calls)}" if target is None else f"target={_literal(target)}"
+    body = _arguments(_subject(result, choice), pinned)
     # In ASCII on one line: a case id may contain anything.
     comment = ascii(words.replace("\\", "/"))[1:-1]
     return f"def {name}():\n    # {comment}\n    assert_parses(\n{body}    )\n"

@@ -23,14 +23,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ...core.rules import CODES
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, ToolCall
-from ...core.types.tokens import leaves_of
-from ...core.values import Value, pointer_tokens, read_strict
+from ...core.values import Value, pointer_tokens
 from ..cases.matchers import Matchers
-from ..cases.target import is_wish, wanted_calls
-from .match import Call, Difference, Match, agree, differences_between, match_calls
+from ..cases.target import is_wish
+from .match import Call, Difference, Match, agree, differences_between
 
 if TYPE_CHECKING:
-    from ..cases.case import Case
+    pass
 
 Rescues: TypeAlias = tuple[tuple[str, int, int], ...]
 """(rule, values it changed that are right, values that are wrong), by rule."""
@@ -56,7 +55,7 @@ def judge_rescues(
         if not (call.edits or call.steps or call.problems):
             continue  # what most calls are
         wants = [target[pairs[i]]] if i in pairs else target
-        differences = _from_nearest((call.name, value), wants, tools, matchers)
+        differences = from_nearest((call.name, value), wants, tools, matchers)
         for problem in call.problems:
             if is_recovery(problem.code):
                 counts[problem.code][differences is None] += 1
@@ -64,7 +63,7 @@ def judge_rescues(
             continue
 
         for rule, path in changes_in(call, raw):
-            counts[rule][not _is_right(path, differences, matchers)] += 1
+            counts[rule][not is_right(path, differences, matchers)] += 1
     return tuple((rule, right, wrong) for rule, (right, wrong) in sorted(counts.items()))
 
 
@@ -78,31 +77,7 @@ def changes_in(call: ToolCall, raw: str) -> dict[tuple[str, str], None]:
     return changes
 
 
-def judge_arguments(
-    calls: Sequence[ToolCall], case: Case, matchers: Matchers
-) -> dict[tuple[int, str], bool]:
-    """Return for each argument, by the index of its call and its JSON Pointer, whether it is right.
-
-    An argument of a call that has no counterpart in the case's target is not judged, nor is one of
-    a case without a target. calls: any, of which only those that are ok are held to the target.
-    """
-    if case.target is None:
-        return {}
-    ok = [call for call in calls if call.ok]
-    pairs = [(call.name, read_strict(call.arguments_json or "{}")) for call in ok]
-    matched = dict(match_calls(pairs, case.target, case.tools, matchers).pairs)
-    wanted = wanted_calls(case.target)
-    judged: dict[tuple[int, str], bool] = {}
-    for i, (call, pair) in enumerate(zip(ok, pairs, strict=True)):
-        wants = [wanted[matched[i]]] if i in matched else wanted
-        differences = _from_nearest(pair, wants, case.tools, matchers)
-        if differences is not None:
-            for path, _ in leaves_of(call.origins.get()):
-                judged[call.index, path] = _is_right(path, differences, matchers)
-    return judged
-
-
-def _from_nearest(
+def from_nearest(
     call: Call, wants: Sequence[Any], tools: Sequence[ToolSpec], matchers: Matchers
 ) -> tuple[Difference, ...] | None:
     # None if no wanted call has its name.
@@ -121,7 +96,7 @@ def is_recovery(code: str) -> bool:
     return entry is not None and entry.lossless is not None
 
 
-def _is_right(path: str, differences: Sequence[Difference], matchers: Matchers) -> bool:
+def is_right(path: str, differences: Sequence[Difference], matchers: Matchers) -> bool:
     if not path:
         return not any(
             one.code in ("missing_argument", "extra_argument") and one.path.count("/") == 1

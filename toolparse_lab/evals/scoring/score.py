@@ -224,24 +224,14 @@ def attempt(
         return None, result, problem.message
 
 
-def score_text(
-    case: Case,
-    result: ParseResult,
-    *,
-    finish_reason: str | None = None,
-    cut: bool = False,
-    matchers: Matchers = DEFAULT_MATCHERS,
-) -> Score:
-    """Return the score of a parsed text that no runner recorded. finish_reason, cut: what a
-    provider would have said of its end.
+def score_text(case: Case, result: ParseResult, *, finish_reason: str | None = None) -> Score:
+    """Return the score of a parsed text that no runner recorded. finish_reason: what a provider
+    would have said of its end.
     """
     completion = Completion(
-        key="", raw=result.raw, finish_reason=finish_reason, cut=cut, fidelity="synthetic"
+        key="", raw=result.raw, finish_reason=finish_reason, fidelity="synthetic"
     )
-    score = score_completion(case, completion, result, matchers)
-    if score is None:  # pragma: no cover - both arguments are there
-        raise AssertionError("a parsed completion always has a score")
-    return score
+    return _Scoring(case, completion, result, DEFAULT_MATCHERS).score()
 
 
 def score_answer(case: Case, conversation: Conversation) -> bool | None:

@@ -22,7 +22,6 @@ from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from .blame import blame_of
 from .exports import Exports, curl_of
 from .outcomes import OUTCOMES, cause_of, first_error
-from .rescues import judge_arguments
 from .score import Score, attempt, score_answer, score_corrected, score_in_isolation
 
 if TYPE_CHECKING:
@@ -313,16 +312,6 @@ class Trial(Exports):
             protocols=replace(self.protocols, parse=None if isinstance(reader, str) else reader),
             **{name: getattr(self, name) for name in kept},
         )
-
-    def judged_arguments(
-        self, matchers: Matchers = DEFAULT_MATCHERS
-    ) -> dict[tuple[int, str], bool]:
-        """Return for each argument, by the index of its call and its JSON Pointer, whether it is
-        right. One that nothing says it of is not there.
-        """
-        calls = self.result.calls if self.result is not None else ()
-        case = judged_case(self.case, self.levels.get("tool_choice"))
-        return judge_arguments(calls, case, matchers)
 
     def rescored(self, matchers: Matchers) -> Trial:
         """Return the same reading held to the target by other matchers."""

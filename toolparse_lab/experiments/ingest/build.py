@@ -32,6 +32,7 @@ from ...evals.cases.collection import Cases, Skipped
 from ...evals.cases.loading import load_cases
 from ...evals.cases.row_files import JsonLines
 from ...evals.cases.rows import BadRows
+from ...evals.engines import Workers
 from ...runner.exchange.redaction import redact_strings
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Held, Model, PlanItem
@@ -39,7 +40,6 @@ from ...runner.progress import Progress, Show
 from ...runner.store.rows import COMPLETION_ROW, pack_json, unpack, unpack_json
 from ...runner.store.store import Store
 from ..arms import Arm
-from ..cached_parses import Workers
 from ..plan import Plan
 from .columns import Settings
 from .exchanges import exchanges_of, is_store

@@ -1,4 +1,4 @@
-"""Pieces of a source, each read by this process, by another of a pool, or on a Dask cluster."""
+"""Pieces of a source, each read by this process or by another of a pool."""
 
 # How it works. A source is cut into pieces of some rows, as it has them: lines of JSONL are not
 # even read. A piece becomes answers that need only a key and the number of their trial to be rows
@@ -17,7 +17,7 @@ import pickle
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain, islice
@@ -29,6 +29,7 @@ from ...entry.foreign.protocol import any_protocol
 from ...evals.cases.case import Case
 from ...evals.cases.row_files import JsonLines, RowSource
 from ...evals.engines import (
+    Workers,
     available_processes,
     check_engine,
     collector_paused,
@@ -38,17 +39,14 @@ from ...evals.engines import (
 from ...formats.auto import AUTO
 from ...formats.registry import is_shipped
 from ...runner.exchange.redaction import (
-    forms_of,
     redact,
-    redact_exact,
     redact_named,
     redact_strings,
     secrets_in,
 )
 from ...runner.exchange.types import Chunk, Completion, Passed
-from ...runner.store.rows import COMPLETION_ROW, completion_row, pack_json, unpack_json
+from ...runner.store.rows import completion_row, pack_json
 from ..arms import prompt_protocol
-from ..cached_parses import Workers
 from .answers import facts_of
 from .columns import Settings
 from .exchanges import ExchangeAnswer, answers_in
@@ -324,12 +322,10 @@ def _request(observed: Observed) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A piece for another process. A cluster writes the work that failed to its log, so nothing of
-    a log is shown.
-    """
+    """A piece for another process."""
 
-    setup: bytes = field(repr=False)
-    rows: bytes | None = field(repr=False)
+    setup: bytes
+    rows: bytes | None
     shape: str
 
 
@@ -348,7 +344,7 @@ def read_pieces(
     reader: has counted all of them at the end. Raises the errors of the source and of
     `results_of`.
     """
-    check_engine(workers.engine or "processes", workers.workers, workers.client)
+    check_engine(workers.engine or "processes", workers.workers)
     pieces = _Pieces(rows)
     ahead: deque[Rows] = deque()
     engine = workers.engine
@@ -376,7 +372,7 @@ def read_pieces(
     else:
         # The first one shows the shape that the others are likely to have.
         yield from map(reader.read, islice(all_pieces, 1))
-        yield from _read_elsewhere(reader, all_pieces, replace(workers, engine=engine))
+        yield from _read_elsewhere(reader, all_pieces, workers)
     if pieces.failure is not None:
         raise pieces.failure
 
@@ -392,19 +388,14 @@ def _read_elsewhere(
             sent.append((piece, reader.log.last))
             yield Work(setup, _packed(piece, reader.setup.are_lines), reader.log.last)
 
-    results = results_of(
-        read_piece, works(), workers.engine or "processes", workers.workers, workers.client
-    )
-    with closing(results):
+    with closing(results_of(read_piece, works(), "processes", workers.workers)) as results:
         for done in results:
             piece, shape = sent.popleft()
             if done is None or shape != reader.log.last:
                 yield reader.read(piece)
                 continue
             reader.log.add(done.log)
-            # A process of this machine has this one's environment, a worker of a cluster its own.
-            must_look = workers.engine == "dask" and forms_of(())
-            yield [list(map(_redacted, x)) for x in done.readings] if must_look else done.readings
+            yield done.readings
 
 
 def read_piece(work: Work) -> Done | None:
@@ -434,22 +425,6 @@ def _packed(piece: Rows, are_lines: bool) -> bytes | None:
 def unpickled(own: bytes) -> Any:
     """Return what a process of this program has pickled."""
     return pickle.loads(own)  # noqa: S301
-
-
-def _redacted(answer: Answer | BadCase) -> Answer | BadCase:
-    if isinstance(answer, BadCase):
-        return answer
-    row = dict(zip(COMPLETION_ROW[1:], unpickled(answer.row), strict=True))
-    row["error_message"] = row["error_message"] and redact_exact(row["error_message"])
-    row["response"] = row["response"] and _redacted_body(row["response"])
-    request = answer.request and _redacted_body(answer.request)
-    return answer._replace(row=pickle.dumps(tuple(row.values())), request=request)
-
-
-def _redacted_body(body: bytes) -> bytes:
-    value = unpack_json(body)
-    clean = redact_strings(value)
-    return body if clean is value else pack_json(clean)
 
 
 class _Pieces(Iterator[Rows]):

@@ -15,10 +15,10 @@ from ...entry.parse import parse_text
 from ...evals.cases.case import Case
 from ...evals.cases.matchers import DEFAULT_MATCHERS, Matchers
 from ...evals.cases.target import is_wish
-from ...evals.scoring.rescues import judge_arguments
 from ...evals.scoring.score import score_completion
 from ...formats.like import ProtocolLike
 from ...runner.exchange.types import Completion
+from .probabilities import judge_arguments
 
 PARTS: Mapping[str, str] = {
     "right": "1 if the calls are the wanted ones, or rightly none",

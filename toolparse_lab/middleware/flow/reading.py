@@ -38,15 +38,13 @@ def read_answer(
     *,
     request: Any = None,
     reasoning: str = "",
-    unlifted: bool = False,
 ) -> ParseResult:
     """`parse`, and where `tool_choice` (in any shape the middleware takes) forces a call, the
     forced reading. A provider's own calls are calls whether they were forced or not.
 
     finish_reason: the words that the provider said of the answer's end. A forced call that ended
     early has to close by itself. reasoning: what the provider gave as such next to the text. Both
-    may tell of a call that the answer lost. unlifted: the server was offered tools and left its
-    calls in this text, see `is_unlifted`.
+    may tell of a call that the answer lost.
 
     Raises the errors of `parse`, and BadToolChoice.
 
@@ -54,7 +52,7 @@ def read_answer(
     >>> read_answer('{"name": "f", "arguments": {}}', "hermes", [f], tool_choice="required").ok
     True
     """
-    reader = answer_reader(protocol, tools, options, tool_choice, finish_reason, unlifted)
+    reader = answer_reader(protocol, tools, options, tool_choice, finish_reason)
     return reader(raw, request, reasoning)
 
 

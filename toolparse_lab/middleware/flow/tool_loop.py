@@ -142,7 +142,7 @@ def _messages_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 Stop: TypeAlias = Literal[
-    "answered", "unreadable_call", "max_turns", "no_runnable_tool", "not_run", "tool_failed",
+    "answered", "unreadable_call", "max_turns", "no_runnable_tool", "not_run",
     "unwritable_result", "provider_error", "not_asked", "accepted", "refused",
 ]  # fmt: skip
 # Why a conversation ended -> one sentence.
@@ -153,7 +153,6 @@ STOPS: Mapping[Stop, str] = {
     "no_runnable_tool": "A call needs a tool that cannot be run here; nothing of its turn was run.",
     "not_run": "The results of its calls are not recorded, and reading a recording runs no "
     "function.",
-    "tool_failed": "A tool failed, and failures end this loop.",
     "unwritable_result": "A tool's result cannot be written in the format of the model.",
     "provider_error": "The provider failed.",
     "not_asked": "The next question has no answer yet.",
@@ -269,7 +268,6 @@ def tool_loop(
     *,
     max_turns: int = 8,
     first: Mapping[str, Any] | None = None,
-    stop_on_failure: bool = False,
     data: Collection[str] = (),
     replay: bool = False,
     record: Record | None = None,
@@ -283,10 +281,10 @@ def tool_loop(
     always call never answers). The middleware makes of it the request sent. runnable: the tools.
     One that raises gives an error result. Calls whose arguments do not fit their schema are not
     run, and the model is told so. first: parameters of the first turn only, such as a grammar. None
-    takes one away. stop_on_failure: a failing tool ends the loop. A call whose result is recorded
-    with its answer is not run but takes that result. data: tools of `runnable` that are rows and no
-    code, so that they are asked every time. replay: run no function. A result that is not on record
-    ends the loop. record: is told of each function that was run.
+    takes one away. A call whose result is recorded with its answer is not run but takes that
+    result. data: tools of `runnable` that are rows and no code, so that they are asked every time.
+    replay: run no function. A result that is not on record ends the loop. record: is told of each
+    function that was run.
 
     corrections: how often each call that its schema or its tool refuses is shown to the model with
     the error. Calls of the last turn are then tried as well. mocks: tools that are not run and take
@@ -301,8 +299,8 @@ def tool_loop(
             "max_turns is how often the model may be asked", got=max_turns, expected="1 or more"
         )
     return _Loop(
-        question, middleware, runnable, max_turns, dict(first or {}), stop_on_failure,
-        frozenset(data), replay, record, corrections, frozenset(mocks),
+        question, middleware, runnable, max_turns, dict(first or {}), frozenset(data), replay,
+        record, corrections, frozenset(mocks),
     ).flow()  # fmt: skip
 
 
@@ -314,7 +312,6 @@ class _Loop:
     runnable: Runnable
     max_turns: int
     first: Mapping[str, Any]
-    stop_on_failure: bool
     data: frozenset[str]
     replay: bool
     record: Record | None
@@ -401,8 +398,7 @@ class _Loop:
             part["output"] = run.result.output
             result = {"role": "tool", "tool_call_id": id, "name": name, "content": [part]}
             self.messages.append(result)
-        failed = self.stop_on_failure and any(run.status == "failed" for run in runs)
-        return ("tool_failed" if failed else None), None
+        return None, None
 
     def _try(
         self,

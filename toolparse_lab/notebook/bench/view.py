@@ -9,7 +9,6 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pprint import pformat
 from typing import Any
 
 from ...core.errors import BadOptions
@@ -31,6 +30,7 @@ from ...core.values.printable import counted
 from ...entry.foreign.protocol import AnyProtocol, any_protocol
 from ...entry.parse import Reader
 from ...evals.parsers.compare import compare
+from ...evals.scoring.exports import parsing_source, pinning_file
 from ...evals.scoring.trial import Trial
 from ...formats.registry import protocols
 from ...views.rows import is_lossless
@@ -53,7 +53,6 @@ EVENT_WORDS = {
     "Recovered": "a call outside its format",
     "Withdrawn": "calls withdrawn",
 }
-_CALL = "result = tp.parse(RAW, PROTOCOL, TOOLS, OPTIONS)\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,67 +174,16 @@ def snippet_of(setup: Setup, result: ParseResult, kind: str) -> str:
     command. Raises BadOptions for another kind, and for a request that is not on record.
     """
     if kind == "pytest":
-        return _pytest(setup, result)
+        name = re.sub(r"\W+", "_", setup.title.split(" ")[0]).strip("_").lower() or "answer"
+        words = "the calls as they are read now"
+        if setup.target is not None:
+            words = "the wanted calls"
+        return pinning_file(f"test_{name}", result, words, setup.target)
     if kind == "python":
-        return f"{_head(setup)}{_CALL}\nprint(result.why())\n"
+        return parsing_source(result)
     if kind == "curl":
         return _curl(setup)
     raise BadOptions("unknown kind of snippet", got=kind, expected=", ".join(KINDS))
-
-
-def _head(setup: Setup) -> str:
-    tools = [tool.to_dict() for tool in setup.tools]
-    default = type(setup.options)()
-    options = {
-        name: getattr(setup.options, name)
-        for name in CHOICES
-        if getattr(setup.options, name) != getattr(default, name)
-    }
-    return (
-        "import toolparse_lab as tp\n\n"
-        f"RAW = {_literal(setup.raw)}\n"
-        f"TOOLS = {pformat(tools, width=88, sort_dicts=False)}\n"
-        f"PROTOCOL = {setup.protocol.id!r}\n"
-        f"OPTIONS = {options!r}\n\n"
-    )
-
-
-def _literal(text: str) -> str:
-    # One line of the text a line of the literal.
-    lines = text.splitlines(keepends=True)
-    if len(lines) < 2:
-        return ascii(text) if _is_hidden(text) else repr(text)
-    inner = "".join(f"    {ascii(line) if _is_hidden(line) else repr(line)}\n" for line in lines)
-    return f"(\n{inner})"
-
-
-def _is_hidden(text: str) -> bool:
-    # An editor would not show such characters.
-    return not text.replace("\n", "").isprintable()
-
-
-def _pytest(setup: Setup, result: ParseResult) -> str:
-    # It checks the wanted calls where they are known and without alternatives, else the parse as
-    # it is now.
-    if setup.target is not None and all(
-        isinstance(want, Mapping) and "name" in want and '"$' not in json.dumps(want)
-        for want in setup.target
-    ):
-        calls = [(want["name"], want.get("arguments", {})) for want in setup.target]
-        source = "the wanted calls"
-    else:
-        calls = [(call.name, call.arguments) for call in result.calls if call.valid]
-        source = "the calls that may be executed now"
-    name = re.sub(r"\W+", "_", setup.title.split(" ")[0]).strip("_").lower() or "answer"
-    return (
-        f"{_head(setup)}"
-        f"# {source}\n"
-        f"CALLS = {pformat(calls, width=88, sort_dicts=False)}\n\n\n"
-        f"def test_{name}() -> None:\n"
-        f"    {_CALL}"
-        "    calls = [(call.name, call.arguments) for call in result.calls if call.valid]\n"
-        "    assert calls == CALLS, result.why()\n"
-    )
 
 
 def _curl(setup: Setup) -> str:

@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-
-import anywidget
-import traitlets
 
 from ...core.errors import BadOptions, ToolparseError
 from ...core.toolspec import ToolsLike
@@ -22,10 +18,10 @@ from ...views.rows import Fault
 from ...views.sentences import sentence_of_answer
 from ...views.show import shorten, visible
 from ...views.stages import parts_of
-from ...views.templating import Markup, macro, style_sheet
+from ...views.templating import Markup, macro
 from ...views.words import cause_words
-from ..messages import Answering, answered
-from ..page import as_widget, front, show_html, static_id, write_view
+from ..page import as_widget
+from ..widget import Screen
 from .view import (
     EVENT_WORDS,
     KINDS,
@@ -51,21 +47,14 @@ _LABELS = {"protocol": "Read as", "coerce": "Policy", "reasoning": "Reasoning"}
 _KEEP = {"pytest": "As a test", "python": "As Python", "curl": "The request as curl"}
 
 
-class Workbench(Answering, anywidget.AnyWidget):
+class Workbench(Screen):
     """The interactive workbench, as `tp.workbench(…)` shows it. `result` and `setup` have the
     changes of a person, for the next cell.
     """
 
-    _esm = front()
-    _css = style_sheet()
-    _html = traitlets.Unicode("").tag(sync=True)
-    _static = traitlets.Unicode("").tag(sync=True)
-
     def __init__(self, subjects: list[Setup], **traits: Any) -> None:
         self._desk = Desk(subjects)
-        html = as_widget(self._desk.html())
-        super().__init__(_html=html, _static=static_id(), **traits)
-        self.on_msg(self._answer)
+        super().__init__(_html=as_widget(self._desk.html()), **traits)
 
     @property
     def setup(self) -> Setup:
@@ -77,25 +66,13 @@ class Workbench(Answering, anywidget.AnyWidget):
         """The parse shown."""
         return self._desk.result
 
-    def _answer(self, widget: Any, content: Any, buffers: Any) -> None:
-        self.send(self.reply(content))
-
-    def reply(self, message: Any) -> dict[str, Any]:
+    def answer(self, message: Any) -> dict[str, Any] | None:
         """Return the answer to a message of the front end, see `Desk.answer`."""
-        reply, status = answered(self._desk.answer, message)
-        if status == 400:
-            reply = {**reply, "status": status}
-        return {**reply, "seq": message.get("seq", 0) if isinstance(message, Mapping) else 0}
+        return self._desk.answer(message)
 
     def page(self) -> str:
         """Return what a page of its own begins with, which finds the text as it is now."""
         return f'<div class="doc">{self._desk.html()}</div>'
-
-    def export_html(self, path: str | Path) -> Path:
-        """Write the present view to one file that works from disk, and return its path. It has no
-        kernel, so the text cannot be changed there.
-        """
-        return write_view(path, "Workbench", self.static_html())
 
     def static_html(self) -> str:
         """Return the present view as HTML without JavaScript."""
@@ -104,9 +81,11 @@ class Workbench(Answering, anywidget.AnyWidget):
         )
         return f"{words}{render_result(self.result, self._desk.faults)}"
 
-    def _ipython_display_(self, **kwargs: Any) -> None:
-        bundle = super()._repr_mimebundle_(**kwargs)
-        show_html(self._static, visible(str(self.result)), self.static_html(), bundle)
+    def _heading(self) -> str:
+        return "Workbench"
+
+    def _words(self) -> str:
+        return visible(str(self.result))
 
 
 def workbench(

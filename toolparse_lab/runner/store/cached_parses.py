@@ -65,16 +65,11 @@ class CachedParseTable(Connected):
     def _has_readings(self, connection: sa.Connection) -> bool:
         return bool(sa.inspect(connection).has_table(readings.name))
 
-    def reading_blocks(self, run_id: str, kind: str, number: int | None = None) -> dict[int, Block]:
-        """Return what the kept blocks of one kind of reading were made of, by their numbers.
-
-        number: of this one alone.
-        """
+    def reading_blocks(self, run_id: str, kind: str) -> dict[int, Block]:
+        """Return what the kept blocks of one kind of reading were made of, by their numbers."""
         r = readings.c
         query = sa.select(r.block, r["items"], r.answers, r.newest)  # `r.items` is a method
         query = query.where(r.run_id == run_id, r.kind == kind)
-        if number is not None:
-            query = query.where(r.block == number)
         with self._cache._reading() as connection:
             if not self._has_readings(connection):
                 return {}

@@ -21,7 +21,7 @@ from ....core.values import write_canonical
 from ....core.values.printable import counted
 from ....runner.exchange.details import SAMPLING, is_same_model
 from ...cases.matchers import STRICTNESS
-from ...frames.causes import causes
+from ...frames.account import causes
 from ...scoring.outcomes import OUTCOMES
 from ...scoring.rescues import is_recovery
 from . import stats

@@ -14,7 +14,7 @@ import pandas as pd
 from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
 from ....core.types import EXECUTABLE
-from ...frames.causes import causes
+from ...frames.account import causes
 from ...scoring.outcomes import MISSING
 from . import stats
 

@@ -367,10 +367,9 @@ class Report:
     def chart(self, name: str = "success") -> Any:
         """Return a chart as an Altair object, which notebooks draw and which can be restyled.
 
-        name: "success" with its intervals, "ladder" of help, "outcomes", "verdicts", success
-        against "cost" or "time", "flips" by case and cell, "growth" of success with intervals that
-        hold at every look. Raises UnknownName for another name, BadOptions where the report has
-        nothing to draw in it, and MissingExtra without the extra `charts`.
+        name: "success" with its intervals, "outcomes" or "verdicts". Raises UnknownName for another
+        name, BadOptions where the report has nothing to draw in it, and MissingExtra without the
+        extra `charts`.
         """
         return hooks.call("figure_chart", self, name)
 
@@ -387,7 +386,7 @@ class Report:
         return str(hooks.call("figure_markdown", self))
 
     def save(self, path: str | Path, *, gate: GateResult | None = None) -> Path:
-        """Write the report as .html, .md, .csv, .xlsx, .parquet (the frame), .tex or .xml (JUnit).
+        """Write the report as .html, .md, .csv, .parquet (the frame), .tex or .xml (JUnit).
 
         The checks of a gate are at the top of a page and of Markdown, and are a suite of JUnit's.
         Raises BadOptions for another suffix, and StoreError.

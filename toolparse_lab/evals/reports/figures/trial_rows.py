@@ -24,7 +24,7 @@ from ....views.marks import member_marks
 from ....views.rows import Fault, doubled_keys, sentence_of
 from ....views.show import visible
 from ....views.words import Group, cause_words, groups_of, word_of
-from ...frames.causes import causes
+from ...frames.account import causes
 from ...frames.parsing import try_read_row
 from ...scoring.exports import faults_of
 from . import stats

@@ -22,8 +22,7 @@ from ....core.values.wording import level_words
 from ....views import style
 from ....views.show import visible
 from ...scoring.outcomes import OUTCOMES
-from ..figures import stats
-from ..figures.cells import ANSWER_KINDS, UNRECORDED, groups
+from ..figures.cells import ANSWER_KINDS, UNRECORDED
 from ..figures.comparison import COMPARISON_COLUMNS, ArmComparison
 from ..figures.report import Report
 
@@ -31,9 +30,7 @@ if TYPE_CHECKING:
     from altair import TopLevelMixin as Chart
 
 MOST_ROWS = 60
-"""The rows of a chart, and its dots; beyond it they hide each other."""
-_MOST_NAMES = 12  # dots that all have their name beside them
-_LOOKS = 40  # points of a line of growth
+"""The rows of a chart; beyond it they hide each other."""
 _WIDTH = 520  # pixels of the plot, without its labels
 _LONGEST = 48  # characters of a name
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -77,13 +74,6 @@ VERDICT_COLOURS: Mapping[str, str] = {
     "text": "#8c8c8c",
     "none": "#8c8c8c",
 }
-_STEPS: Mapping[str, tuple[str, str]] = {
-    "plain": ("#7f9fc6", "as written, without type rules"),
-    "strict": ("#1f77b4", "as written"),
-    "repaired": (style.SKY, "+ repairs"),
-    "safe": (style.GREEN, "+ lossless coercion"),
-    "corrected": (style.PURPLE, "+ corrections"),
-}
 
 
 def _altair() -> Any:
@@ -121,7 +111,7 @@ def _named(charts: Mapping[str, Callable[[Any], Chart | None]], figure: Any, nam
         raise BadOptions(
             f"there is nothing to draw in the chart {name!r}",
             got=f"{len(figure.frame)} rows",
-            expected=_NEEDS.get(name, "answers that were judged"),
+            expected="answers that were judged",
         )
     return chart
 
@@ -199,10 +189,8 @@ def _success(report: Report) -> Chart | None:
     return _sized(alt, _intervals(rows, title, partial(_shares_axis, alt, alt.X), alt))
 
 
-def _stacked(
-    rows: pd.DataFrame, colours: Mapping[str, str], title: str, ticks: pd.DataFrame | None = None
-) -> Chart | None:
-    # Bars of shares. rows: cell, part, share and, to be written on its part, n.
+def _stacked(rows: pd.DataFrame, colours: Mapping[str, str], title: str) -> Chart | None:
+    # Bars of shares. rows: cell, part, n, which is written on its part, and share.
     if rows.empty:
         return None
     alt = _altair()
@@ -213,19 +201,15 @@ def _stacked(
     present = [part for part in colours if (rows["part"] == part).any()]
     scale = alt.Scale(domain=present, range=[colours[part] for part in present])
     y = _rows_axis(alt, rows["cell"].tolist())
-    tips = ["cell", "part", *(["n"] if "n" in rows else []), alt.Tooltip("share:Q", format=".1%")]
+    tips = ["cell", "part", "n", alt.Tooltip("share:Q", format=".1%")]
     bars = alt.Chart(rows).mark_bar(stroke="#fff", strokeWidth=0.5)
     x, key = _shares_axis(alt, alt.X, "start", title), _key(alt, columns=3, symbolType="square")
     colour = alt.Color("part:N", title=None, scale=scale, legend=key)
-    layers = [bars.encode(y=y, x=x, x2="end:Q", color=colour, tooltip=tips)]
-    if "n" in rows:
-        wide = alt.Chart(rows[rows["share"] > 0.05]).mark_text(fontSize=11, color="#000")
-        layers.append(wide.encode(y=y, x="middle:Q", text="n:Q"))
-    if ticks is not None and len(ticks):
-        # A white edge, so that a tick is seen on every colour.
-        for edge, thickness in (("#fff", 5), ("#000", 2)):
-            mark = alt.Chart(ticks).mark_tick(thickness=thickness, size=20, color=edge, opacity=1)
-            layers.append(mark.encode(y=y, x="naive:Q", tooltip=["cell", "naive"]))
+    wide = alt.Chart(rows[rows["share"] > 0.05]).mark_text(fontSize=11, color="#000")
+    layers = (
+        bars.encode(y=y, x=x, x2="end:Q", color=colour, tooltip=tips),
+        wide.encode(y=y, x="middle:Q", text="n:Q"),
+    )
     return _sized(alt, alt.layer(*layers))
 
 
@@ -262,33 +246,6 @@ def _verdicts(report: Report) -> Chart | None:
     return _stacked(rows, VERDICT_COLOURS, "share of the answers, by the worst verdict")
 
 
-def _ladder(report: Report) -> Chart | None:
-    if not report.has_targets:
-        return None
-    pieces, ticks = [], []
-    words = {level: words for level, (_, words) in _STEPS.items()}
-    # The loosest level has the name of its policy.
-    loosest = f"+ coercion by the policy {report.coerced_policy}"
-    levels = dict(groups(report.ladder, report.by))
-    for cell in report.frame.head(MOST_ROWS).to_dict("records"):
-        name = _name(report, cell)
-        reached = 0.0
-        for row in levels[tuple(str(cell[c]) for c in report.by)].to_dict("records"):
-            share = row["success"]
-            if pd.isna(share):
-                continue
-            if row["level"] == "naive":
-                ticks.append({"cell": name, "naive": float(share)})
-            # A piece only where something was gained; the table says what was harmed.
-            elif share > reached or (not reached and row["level"] in ("plain", "strict")):
-                part = words.get(row["level"], loosest)
-                pieces.append({"cell": name, "part": part, "share": float(share) - reached})
-                reached = float(share)
-    colours = {**{words: colour for colour, words in _STEPS.values()}, loosest: style.YELLOW}
-    title = "success with each help added; the tick is a naive parser"
-    return _stacked(pd.DataFrame(pieces), colours, title, pd.DataFrame(ticks))
-
-
 def drawable(text: str) -> str:
     """Return a text as a chart can hold it, in SVG and in a script: visible, `‹` where it begins a
     tag, and cut if it is long. Every text of a chart that is not of this module goes through here.
@@ -310,131 +267,6 @@ def _name(report: Report, cell: Mapping[Any, Any]) -> str:
 def label_of(outcome: str) -> str:
     """Return the words of an outcome; one that is not in `OUTCOMES` is its own label."""
     return OUTCOMES[outcome].label if outcome in OUTCOMES else outcome
-
-
-def leaders(rates: Sequence[float], costs: Sequence[float]) -> set[int]:
-    """Return the places of the pairs that no other beats: at least as good in both, and better in
-    one.
-
-    >>> sorted(leaders([0.9, 0.5, 0.4, 0.9], [3.0, 1.0, 2.0, 3.0]))
-    [0, 1, 3]
-    """
-    front: set[int] = set()
-    best, cheapest = -1.0, -1.0
-    # From cheap to dear, the better first: a later pair leads only if it is better than all before
-    # it, or equal to the last leader.
-    for n in sorted(range(len(rates)), key=lambda i: (costs[i], -rates[i])):
-        if rates[n] > best or (rates[n] == best and costs[n] == cheapest):
-            front.add(n)
-            best, cheapest = rates[n], costs[n]
-    return front
-
-
-def _cost(report: Report) -> Chart | None:
-    frame = report.frame
-    answers = frame["n"].astype(float).where(frame["n"].gt(0))
-    return _against(report, frame["cost"].astype(float) / answers, "US dollars an answer")
-
-
-def _time(report: Report) -> Chart | None:
-    return _against(report, report.frame["latency_p50"].astype(float), "seconds, median")
-
-
-def _against(report: Report, amounts: pd.Series[Any], title: str) -> Chart | None:
-    # Success upward, an amount that one would rather have little of to the right.
-    frame = report.frame.assign(amount=amounts)
-    frame = frame[frame["success"].notna() & frame["amount"].notna()]
-    if not 2 <= len(frame) <= MOST_ROWS or frame["amount"].max() <= 0:
-        return None
-    alt = _altair()
-    rates, costs = frame["success"].astype(float).tolist(), frame["amount"].tolist()
-    front, words = leaders(rates, costs), ["no other is as good for less", "others"]
-    rows = pd.DataFrame(
-        {
-            "cell": [_name(report, cell) for cell in frame.to_dict("records")],
-            "success": rates,
-            "low": frame["ci_low"].astype(float).tolist(),
-            "high": frame["ci_high"].astype(float).tolist(),
-            title: costs,
-            "leads": [words[n not in front] for n in range(len(frame))],
-        }
-    )
-    x = alt.X(f"{title}:Q", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=6))
-
-    y = partial(_shares_axis, alt, alt.Y, title=f"success, {_level(report)}")
-    chart = alt.Chart(rows)
-    colour = alt.Color(
-        "leads:N",
-        title=None,
-        scale=alt.Scale(domain=words, range=[style.BLUE, "#8c8c8c"]),
-        legend=_key(alt),
-    )
-    named = rows if len(rows) <= _MOST_NAMES else rows[rows["leads"] != "others"]
-    layers = (
-        chart.mark_rule(opacity=0.5, strokeWidth=1.5).encode(
-            x=x, y=y("low"), y2="high:Q", color=colour
-        ),
-        chart.mark_point(filled=True, size=90, opacity=1).encode(
-            x=x, y=y("success"), color=colour, tooltip=list(rows)
-        ),
-        alt.Chart(named)
-        .mark_text(align="left", dx=9, dy=-5, fontSize=11)
-        .encode(x=x, y=y("success"), text="cell:N"),
-    )
-    return alt.layer(*layers).properties(width=_WIDTH + 100, height=240)
-
-
-def _flips(report: Report) -> Chart | None:
-    grid = report.flip_grid.head(MOST_ROWS)
-    if grid.empty:
-        return None
-    alt = _altair()
-    grid = grid.rename(columns=lambda name: drawable(str(name)))
-    names = [name for name in grid if name != "case_id"]
-    rows = grid.melt("case_id", var_name="name", value_name="share").dropna()
-    rows["cell"] = rows.pop("case_id").astype(str).map(drawable)
-    chart = alt.Chart(rows).mark_rect(stroke="#fff", strokeWidth=1)
-    scale = alt.Scale(domain=[0, 0.5, 1], range=[style.VERMILLION, "#f2f2f2", style.GREEN])
-    legend = alt.Legend(format=".0%", orient="bottom", tickCount=2)
-    axis = alt.Axis(labelAngle=-40, labelLimit=0)
-    return chart.encode(
-        y=_rows_axis(alt, rows["cell"].tolist()),
-        x=alt.X("name:N", title=None, sort=None, scale=alt.Scale(domain=names), axis=axis),
-        color=alt.Color("share:Q", title="trials that succeed", scale=scale, legend=legend),
-        tooltip=["cell", "name", alt.Tooltip("share:Q", format=".0%")],
-    ).properties(width=alt.Step(28), height=alt.Step(18))
-
-
-def _growth(report: Report) -> Chart | None:
-    judged = report.headline[report.headline["score_success"].notna()]
-    rows = []
-    for values, part in list(groups(judged, report.by))[:_MOST_NAMES]:
-        # Cases in the order in which they came, each by the mean of its trials.
-        means = part.groupby("case_id", sort=False, observed=True)["score_success"]
-        cases = means.mean().astype(float).tolist()
-        step = max(1, len(cases) // _LOOKS)
-        for n in dict.fromkeys([*range(step, len(cases), step), len(cases)]):
-            interval = stats.anytime_interval(cases[:n], 1 - report.level)
-            ends = {"success": interval.rate, "low": interval.low, "high": interval.high}
-            rows.append({"cell": drawable(report.name_of(values)), "cases": n, **ends})
-    if not rows:
-        return None
-    alt = _altair()
-    chart = alt.Chart(pd.DataFrame(rows))
-    whole = alt.Axis(format="d", tickMinStep=1)
-    x = alt.X("cases:Q", title="cases, in the order in which they were asked", axis=whole)
-
-    y = partial(_shares_axis, alt, alt.Y, title=f"success, {_level(report)} at every look")
-    colour = alt.Color("cell:N", title=None, legend=_key(alt, columns=3))
-    # The bands of many cells would hide each other.
-    few = pd.DataFrame(rows)["cell"].nunique() <= 4
-    band = chart.mark_area(opacity=0.15 if few else 0).encode(
-        x=x, y=y("low"), y2="high:Q", color=colour
-    )
-    line = chart.mark_line(strokeWidth=2).encode(
-        x=x, y=y("success"), color=colour, tooltip=["cell", "cases", "success", "low", "high"]
-    )
-    return alt.layer(band, line).properties(width=_WIDTH + 100, height=240)
 
 
 # The charts of a comparison.
@@ -468,21 +300,10 @@ def _differences(comparison: ArmComparison) -> Chart | None:
 
 CHARTS: Mapping[str, Callable[[Report], Chart | None]] = {
     "success": _success,
-    "ladder": _ladder,
     "outcomes": _outcomes,
     "verdicts": _verdicts,
-    "cost": _cost,
-    "time": _time,
-    "flips": _flips,
-    "growth": _growth,
 }
 """The charts of a report by name."""
-_NEEDS = {
-    "ladder": "answers with a target",
-    "cost": f"2 to {MOST_ROWS} cells with recorded costs",
-    "time": f"2 to {MOST_ROWS} cells with recorded seconds",
-    "flips": "a case that one cell gets right and another wrong",
-}
 figure_chart.register(Report, lambda report, name: _named(CHARTS, report, name))
 figure_chart.register(
     ArmComparison, lambda comparison, name: _named({"difference": _differences}, comparison, name)

@@ -1,6 +1,6 @@
-"""Figures as files: pages and Markdown, cells that a spreadsheet shows as they are, an Excel
-workbook, LaTeX for papers, JUnit XML for continuous integration; and the functions that `hooks`
-calls to show and save a figure.
+"""Figures as files: pages and Markdown, cells that a spreadsheet shows as they are, LaTeX for
+papers, JUnit XML for continuous integration; and the functions that `hooks` calls to show and save
+a figure.
 
 A figure knows nothing of pages: it asks `hooks` for its text, HTML, Markdown or file. Each of these
 is one function at the end, with the function that does it registered for each type of figure. A new
@@ -17,9 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from ....core.errors import BadOptions, MissingExtra, StoreError
-from ....views import render_page
-from ....views.cells import escaped
+from ....core.errors import BadOptions, StoreError
 from ....views.junit import add_suite, add_test, add_verdict, junit_file, xml_text
 from ....views.show import visible
 from ..figures.cells import UNRECORDED, Matrix, groups
@@ -39,7 +37,6 @@ from .text import (
     comparison_markdown,
     comparison_text,
     matrix_text,
-    md,
     render_markdown,
     render_text,
 )
@@ -48,13 +45,12 @@ WRITERS: Mapping[str, Callable[[Report, Path, GateResult | None], object]] = {
     ".html": lambda report, file, gate: _write(file, render_report(report, page=True, gate=gate)),
     ".md": lambda report, file, gate: _write(file, render_markdown(report, gate)),
     ".csv": lambda report, file, gate: _csv(report.frame, file),
-    ".xlsx": lambda report, file, gate: write_workbook(report, file),
     ".parquet": lambda report, file, gate: report.frame.to_parquet(file, index=False),
     ".tex": lambda report, file, gate: _write(file, render_latex(report)),
     ".xml": lambda report, file, gate: _write(file, render_junit(report, gate)),
 }
 """Suffix -> what writes such a file: one self-contained page, Markdown, the frame of cells as CSV
-or Parquet, all tables as an Excel workbook, a LaTeX table, JUnit XML. Only the page, Markdown and
+or Parquet, a LaTeX table, JUnit XML. Only the page, Markdown and
 JUnit have a place for a gate."""
 
 
@@ -80,47 +76,13 @@ def save_comparison(comparison: ArmComparison, path: str | Path) -> Path:
 
     Raises BadOptions for another suffix, and StoreError where the file cannot be written.
     """
-    return _save_with_frame(
-        path,
-        lambda: render_comparison_page(comparison),
-        lambda: comparison_markdown(comparison),
-        comparison.frame,
-        "a comparison",
-    )
-
-
-def save_sentences(title: str, text: str, frame: pd.DataFrame, path: str | Path) -> Path:
-    """Write figures that are told in sentences and return the path: .html and .md have the
-    sentences, .csv and .parquet the numbers.
-
-    text: one line per row of `frame`, and its notes. Raises BadOptions for another suffix, and
-    StoreError where the file cannot be written.
-    """
-    lines = visible(text).splitlines()
-    items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
-    return _save_with_frame(
-        path,
-        lambda: render_page(title, f"<h1>{escaped(title)}</h1><ul>{items}</ul>"),
-        lambda: "\n".join([f"# {md(title)}", "", *(f"- {md(line)}" for line in lines), ""]),
-        frame,
-        "such figures",
-    )
-
-
-def _save_with_frame(
-    path: str | Path,
-    html: Callable[[], str],
-    markdown: Callable[[], str],
-    frame: pd.DataFrame,
-    what: str,
-) -> Path:
     writers: Mapping[str, Callable[[Path], object]] = {
-        ".html": lambda file: _write(file, html()),
-        ".md": lambda file: _write(file, markdown()),
-        ".csv": lambda file: _csv(frame, file),
-        ".parquet": lambda file: frame.to_parquet(file, index=False),
+        ".html": lambda file: _write(file, render_comparison_page(comparison)),
+        ".md": lambda file: _write(file, comparison_markdown(comparison)),
+        ".csv": lambda file: _csv(comparison.frame, file),
+        ".parquet": lambda file: comparison.frame.to_parquet(file, index=False),
     }
-    return save_file(path, writers, lambda writer, file: writer(file), what)
+    return save_file(path, writers, lambda writer, file: writer(file), "a comparison")
 
 
 def save_file(
@@ -146,7 +108,6 @@ def save_file(
     return file
 
 
-_WIDEST = 60  # characters of a column
 # Full-width signs count in some spreadsheets.
 _FORMULA = ("=", "+", "-", "@", "|", "%", "＝", "＋", "－", "＠")
 
@@ -166,38 +127,6 @@ def plain_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
     texts = frame.select_dtypes(exclude=["number", "bool"])
     return frame.assign(**{str(name): texts[name].map(plain) for name in texts})
-
-
-def write_workbook(report: Report, file: Path) -> None:
-    """Write the sheets `cells`, `outcomes`, `failures`, `codes` and `rescues`.
-
-    Raises MissingExtra if openpyxl is not installed.
-    """
-    tables = {
-        "cells": report.frame,
-        "outcomes": report.waterfall,
-        "failures": report.failures,
-        "codes": report.codes,
-        "rescues": report.rescues,
-    }
-    try:
-        with pd.ExcelWriter(file, engine="openpyxl") as writer:
-            for name, table in tables.items():
-                plain_cells(table).to_excel(writer, sheet_name=name, index=False)
-                sheet = writer.sheets[name]
-                sheet.freeze_panes = "A2"
-                if len(table.columns):
-                    sheet.auto_filter.ref = sheet.dimensions
-                for column, head in zip(sheet.columns, table.columns, strict=True):
-                    longest = max([len(str(head)), *(len(str(cell.value)) for cell in column)])
-                    letter = column[0].column_letter
-                    sheet.column_dimensions[letter].width = min(longest + 2, _WIDEST)
-    except ModuleNotFoundError as e:
-        raise MissingExtra(
-            "an Excel workbook needs openpyxl",
-            got=str(e),
-            hint="in a checkout: pip install '.[xlsx]'",
-        ) from None
 
 
 # In one step, because replacing one after the other would escape what was put in before.
