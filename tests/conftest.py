@@ -69,14 +69,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _for_the_night(items: list[pytest.Item]) -> set[pytest.Item]:
-    """The cases of tests marked `exhaustive(n)` that are not each n-th, counted in each test."""
+    """The cases of tests marked `exhaustive(n, first)` that are not each n-th, counted in each test.
+
+    first: the one to begin with, so that tests over the same formats ask of different ones.
+    """
     left_out: set[pytest.Item] = set()
     seen: Counter[str] = Counter()
     for item in items:
         if (mark := item.get_closest_marker("exhaustive")) is not None:
             test = item.nodeid.partition("[")[0]
-            every = mark.args[0] if mark.args else 0
-            if not every or seen[test] % every:
+            every, first = (*mark.args, 0, 0)[:2]
+            if not every or seen[test] % every != first:
                 left_out.add(item)
             seen[test] += 1
     return left_out

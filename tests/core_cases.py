@@ -10,6 +10,7 @@ import pytest
 
 CORE = Path(__file__).parent / "cases_core"
 SHIPPED = Path(__file__).parent / "cases"
+EVALS = Path(__file__).parent / "cases_evals"
 
 
 def load(name: str, folder: Path = CORE) -> list[dict[str, Any]]:

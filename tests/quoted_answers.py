@@ -11,10 +11,10 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import toolparse_lab as tp
+from tests.core_cases import load
 from tests.tools import tool_named
 from toolparse_lab.formats.registry import family_heads
 
@@ -29,12 +29,7 @@ _CALLS = (
     ("read_table", {"table": "tides of March"}),
 )
 _HOLE = ("send_money", {"to": "<name>", "amount": 90})
-_ROWS = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "cases_core" / "quotation_sentences.jsonl")
-    .read_text("utf-8")
-    .splitlines()
-]
+_ROWS = load("quotation_sentences.jsonl")
 Frame = Callable[[str, str, str, str], str]
 """(sentence before, call, call with a placeholder, sentence after) -> answer"""
 

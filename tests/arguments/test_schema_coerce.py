@@ -8,7 +8,6 @@ import itertools
 import json
 import math
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -171,12 +170,7 @@ def test_steps_name_their_paths() -> None:
 # The Go policy against golden vectors of Go's own strconv, and the lossy negative control.
 
 
-VECTORS = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "cases_core" / "go_strconv.jsonl")
-    .read_text("utf-8")
-    .splitlines()
-]
+VECTORS = load("go_strconv.jsonl")
 
 
 def _bits(x: float) -> int:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.core_cases import EVALS, load
 from tests.growth import grows_linearly
 from tests.tables import each_case
 from tests.tools import tool_named
@@ -46,12 +46,7 @@ TOOLS = tool_specs(
         tool_named("save_note", text="string"),
     ]
 )
-ROWS = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "cases_evals" / "outcomes.jsonl")
-    .read_text("utf-8")
-    .splitlines()
-]
+ROWS = load("outcomes.jsonl", EVALS)
 LABELLED = ("outcome", "sub_code", "strict", "repaired", "safe", "naive")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.core_cases import EVALS, load
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.types import BLAME_CODES, LAYERS, Blame, Evidence
 from toolparse_lab.core.types.tokens import Tokens
@@ -20,12 +20,7 @@ from toolparse_lab.views.blame import render_blame
 
 # Situations of public threads, written without knowing the rules. `open`: what is said instead of
 # the right layer, where no rule sees it yet.
-SITUATIONS = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "cases_evals" / "blame.jsonl")
-    .read_text("utf-8")
-    .splitlines()
-]
+SITUATIONS = load("blame.jsonl", EVALS)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
+from tests.core_cases import EVALS, load
 from tests.tables import each_case
 from toolparse_lab.core.errors import BadCase, ToolparseError, UnknownName
 from toolparse_lab.evals.cases.row_files import RowSource
@@ -23,14 +24,8 @@ from toolparse_lab.experiments.ingest.rows import RowReader
 from toolparse_lab.experiments.ingest.shapes import Log, ShapeReader, shapes
 from toolparse_lab.experiments.run import Run
 
-ROWS = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "cases_evals" / "shapes.jsonl").read_text("utf-8").splitlines()
-]  # fmt: skip
-SPANS = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "cases_evals" / "spans.jsonl").read_text("utf-8").splitlines()
-]  # fmt: skip
+ROWS = load("shapes.jsonl", EVALS)
+SPANS = load("spans.jsonl", EVALS)
 PER_SHAPE = {row["shape"]: row for row in reversed(ROWS)}
 COLUMNS = ("latency", "ttft", "cost", "arguments_text")
 

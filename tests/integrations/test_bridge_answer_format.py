@@ -4,7 +4,6 @@ are no functions."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -36,13 +35,6 @@ AS_SCHEMA = {
 }
 AS_OBJECT = {"type": "json_object"}
 FORMATS = [AS_SCHEMA, AS_OBJECT, Sky]
-
-
-@pytest.fixture(scope="module")
-def mock() -> Iterator[MockOpenAI]:
-    litellm()
-    with MockOpenAI() as running:
-        yield running
 
 
 def said(answer: Any) -> tuple[str, list[tuple[str, str]], str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -25,13 +24,6 @@ from toolparse_lab.integrations.litellm_bridge.response import _copied
 from toolparse_lab.middleware import create_tool_middleware
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
-
-
-@pytest.fixture(scope="module")
-def mock() -> Iterator[MockOpenAI]:
-    litellm()
-    with MockOpenAI() as running:
-        yield running
 
 
 def failure_of(way: str, mock: MockOpenAI, text: str, **arguments: Any) -> Any:

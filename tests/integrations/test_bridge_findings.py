@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,13 +17,6 @@ from toolparse_lab.integrations.litellm_bridge.stream import ChunkReader
 CUT = OSLO[:-28]
 GHOST = OSLO.replace("get_weather", "ghost")
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-
-
-@pytest.fixture(scope="module")
-def mock() -> Iterator[MockOpenAI]:
-    litellm()
-    with MockOpenAI() as running:
-        yield running
 
 
 def found_in(answer: Any) -> Any:

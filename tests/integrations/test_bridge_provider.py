@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +27,6 @@ from toolparse_lab.integrations import litellm_bridge
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
 PROVIDER = ("provider", "async provider")
-
-
-@pytest.fixture(scope="module")
-def mock() -> Iterator[MockOpenAI]:
-    litellm()
-    with MockOpenAI() as running:
-        yield running
 
 
 def test_registering_again_changes_nothing() -> None:

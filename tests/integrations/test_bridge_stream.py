@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import openai
@@ -32,13 +31,6 @@ from toolparse_lab.integrations import litellm_bridge
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-
-
-@pytest.fixture(scope="module")
-def mock() -> Iterator[MockOpenAI]:
-    litellm()
-    with MockOpenAI() as running:
-        yield running
 
 
 def streamed(way: str, mock: MockOpenAI, text: str, **arguments: Any) -> list[Any]:

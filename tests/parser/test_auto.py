@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,6 +125,7 @@ def test_a_sure_body_opens_what_asking_all_formats_opens(case: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("literal", AUTO_HEADS)
+@pytest.mark.exhaustive(3)
 def test_a_format_that_is_not_asked_about_a_head_opens_no_text_that_begins_with_it(
     literal: str,
 ) -> None:
@@ -141,10 +140,7 @@ def test_a_format_that_is_not_asked_about_a_head_opens_no_text_that_begins_with_
 # `tp.detect`: the format a text is in comes first, and the reason says why.
 
 
-FORMATS = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "cases" / "formats.jsonl").read_text().splitlines()
-]
+FORMATS = load("formats.jsonl", SHIPPED)
 KNOWN = [c for c in FORMATS if c["format"] in tp.protocols()]
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 GOOD = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'

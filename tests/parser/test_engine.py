@@ -122,7 +122,7 @@ def test_a_held_text_longer_than_a_block_is_read_the_same() -> None:
 
 @pytest.mark.parametrize("size", [4, 1_000_000])
 @pytest.mark.parametrize("lead", ["", '<tool_call>{"name": "f", "arguments": "', "<put><path>"])
-@pytest.mark.exhaustive(3)
+@pytest.mark.exhaustive(7)
 @each_case
 def test_cost_is_linear(protocol: str, piece: str, size: int, lead: str) -> None:
     def parse(length: int) -> None:

@@ -9,13 +9,9 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.core_cases import SHIPPED, load
 
-CASES = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "cases" / "field_reports.jsonl")
-    .read_text("utf-8")
-    .splitlines()
-]
+CASES = load("field_reports.jsonl", SHIPPED)
 READ = [case for case in CASES if case["kind"] != "ingest"]
 INGESTED = [case for case in CASES if case["kind"] == "ingest"]
 

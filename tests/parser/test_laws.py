@@ -122,6 +122,7 @@ def odd_texts(protocol: str, count: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("protocol", list(tp.protocols()))
+@pytest.mark.exhaustive(3, 2)
 def test_a_stream_is_the_whole_where_space_and_quotes_are_odd(protocol: str) -> None:
     known = {
         "harmony_channel": (

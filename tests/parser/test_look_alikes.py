@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import toolparse_lab as tp
 from benchmarks import silent_misses
+from tests.core_cases import load
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_text
 from toolparse_lab.formats.registry import family_heads
 
-ROWS = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "cases_core" / "attempts_and_remarks.jsonl")
-    .read_text("utf-8")
-    .splitlines()
-]
+ROWS = load("attempts_and_remarks.jsonl")
 PARAMETERS = {
     "skill_view": ["name"],
     "note": ["text"],

@@ -123,6 +123,7 @@ def test_only_calls_that_are_ok_are_handed_on(answer: str, path: str) -> None:
 @pytest.mark.parametrize("path", [path for path in PATHS if path not in ("parse", "stream")])
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.exhaustive(3)
 def test_no_choice_hands_on_more(answer: str, choice: str, path: str) -> None:
     text, said, expected = ANSWERS[answer]
     calls = PATHS[path](text, said, **CHOICES[choice])

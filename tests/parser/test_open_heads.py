@@ -84,6 +84,7 @@ def inner_calls(protocol: str) -> list[str]:
 
 @pytest.mark.parametrize("protocol", list(family_heads()))
 @pytest.mark.parametrize("auto", [False, True], ids=["own", "auto"])
+@pytest.mark.exhaustive(3)
 def test_a_call_in_a_value_is_never_executable(protocol: str, auto: bool) -> None:
     reader = Reader("auto" if auto else protocol, TOOLS)
     for before, behind in outer_calls(protocol):

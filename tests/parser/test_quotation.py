@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import toolparse_lab as tp
+from tests.core_cases import load
 from tests.growth import grows_linearly
 from tests.laws import check_all
 from tests.quotations import CALLS, SEEN, TOOLS, WAYS, formats, written
@@ -18,12 +17,7 @@ from tests.tables import each_case
 
 BY = ("name", "auto")
 FORMATS = dict(formats())
-CASES = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "cases_core" / "quotation.jsonl")
-    .read_text()
-    .splitlines()
-]
+CASES = load("quotation.jsonl")
 
 
 @pytest.mark.parametrize("name", [*FORMATS, "auto"])

@@ -89,6 +89,7 @@ def test_nearly_all_formats_write() -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.exhaustive(3)
 def test_calls_quoted_together_are_text(name: str) -> None:
     calls = tp.protocols()[name].join_calls(texts(name))
     for way, quote in TOGETHER.items():
@@ -97,6 +98,7 @@ def test_calls_quoted_together_are_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.exhaustive(3, 1)
 def test_calls_quoted_apart_are_text(name: str) -> None:
     for way, quote in APART.items():
         for reader in (name, "auto"):
@@ -105,6 +107,7 @@ def test_calls_quoted_apart_are_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.exhaustive(3, 2)
 def test_a_call_of_its_own_behind_a_quotation_counts(name: str) -> None:
     own = _write(tp.protocols()[name], "send_money", OWN)
     calls = tp.protocols()[name].join_calls(texts(name))
@@ -117,6 +120,7 @@ def test_a_call_of_its_own_behind_a_quotation_counts(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.exhaustive(3, 1)
 def test_chunks_say_the_same(name: str) -> None:
     calls = tp.protocols()[name].join_calls(texts(name))
     for quote in TOGETHER.values():

@@ -107,6 +107,7 @@ def test_blocks_side_by_side_are_all_meant(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", [*tp.protocols()])
+@pytest.mark.exhaustive(3, 1)
 def test_the_second_half_of_an_answer_that_says_the_first_again_is_a_draft(protocol: str) -> None:
     writer = tp.protocols()[protocol]
     is_list = bool(writer.codec.list_head)

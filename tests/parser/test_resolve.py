@@ -133,6 +133,7 @@ ANSWERS = {
 @pytest.mark.parametrize("schema", BROKEN, ids=lambda s: str(s)[:60])
 @pytest.mark.parametrize("protocol", ANSWERS)
 @pytest.mark.parametrize("policy", ["none", "safe", "middleware", "go-strconv", "lossy"])
+@pytest.mark.exhaustive(7)
 def test_a_broken_schema_breaks_no_parse(
     schema: dict[str, Any], protocol: str, policy: str
 ) -> None:

@@ -32,6 +32,7 @@ def written(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", [name for name in tp.protocols() if written(name)])
+@pytest.mark.exhaustive(3)
 def test_behind_a_call_they_are_no_text(name: str) -> None:
     alone = tp.parse(written(name), name, TOOLS)
     for end in TURN_ENDS:

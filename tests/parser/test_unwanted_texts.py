@@ -6,21 +6,15 @@ auto, where they differ. `tests/unwanted.py` generates such texts for every form
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import toolparse_lab as tp
+from tests.core_cases import load
 from tests.laws import check_all
 
-CASES = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "cases_core" / "unwanted_calls.jsonl")
-    .read_text("utf-8")
-    .splitlines()
-]
+CASES = load("unwanted_calls.jsonl")
 
 
 def tool(name: str, /, **properties: str) -> dict[str, Any]:

@@ -32,12 +32,6 @@ KEY = "planted-caller-0123456789"
 
 
 @pytest.fixture(scope="module")
-def mock() -> Iterator[MockOpenAI]:
-    with MockOpenAI(chunk_size=6) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def gateway(mock: MockOpenAI) -> Iterator[Gateway]:
     with serve(mock.url) as running:
         yield running

@@ -30,12 +30,6 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def mock() -> Iterator[MockOpenAI]:
-    with MockOpenAI(chunk_size=6) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def client(mock: MockOpenAI, tmp_path_factory: pytest.TempPathFactory) -> Iterator[openai.OpenAI]:
     folder = tmp_path_factory.mktemp("proxy")
     page = (

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,6 @@ from toolparse_lab.runner.store.store import Store
 pytestmark = pytest.mark.slow
 
 KEY = "planted-caller-0123456789"
-
-
-@pytest.fixture(scope="module")
-def mock() -> Iterator[MockOpenAI]:
-    with MockOpenAI(chunk_size=6) as server:
-        yield server
 
 
 class Passing:

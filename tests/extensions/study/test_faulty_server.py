@@ -158,14 +158,6 @@ def test_what_takes_a_fault_away_and_what_does_not(server: FaultyServer) -> None
                 assert own_prompt(server.url, cold) != fault.target, fault.id
 
 
-def test_too_few_tokens_are_said_to_be_too_few(server: FaultyServer) -> None:
-    fault = set_up(server, one_of("max_tokens"))
-    body = {"model": "m", "messages": fault.messages, "tools": fault.tools, **fault.settings}
-    answer = json.loads(post(server.url, "/chat/completions", body)[1])
-    assert answer["choices"][0]["finish_reason"] == "length"
-    assert answer["usage"]["completion_tokens"] == fault.max_tokens
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_logprobs_spell_what_the_model_wrote(stream: bool, server: FaultyServer) -> None:
     fault = set_up(server, one_of("drops_call"))
@@ -179,23 +171,6 @@ def test_logprobs_spell_what_the_model_wrote(stream: bool, server: FaultyServer)
     entries = [e for choice in choices for e in (choice.get("logprobs") or {}).get("content", [])]
     assert calls_of_text("".join(entry["token"] for entry in entries)) == fault.target
     assert calls_of_text(b"".join(bytes(entry["bytes"]) for entry in entries).decode())
-
-
-def test_a_token_that_was_picked_by_mistake_is_unlikely(server: FaultyServer) -> None:
-    fault = set_up(server, one_of("replaces_characters"))
-    body = {"model": "m", "messages": fault.messages, "tools": fault.tools, "logprobs": True}
-    answer = json.loads(post(server.url, "/chat/completions", body)[1])
-    entries = answer["choices"][0]["logprobs"]["content"]
-    assert 1 <= sum(entry["logprob"] < -5 for entry in entries) <= 10 < len(entries)
-
-
-def test_some_stacks_know_no_logprobs(server: FaultyServer) -> None:
-    fault = set_up(server, replace(one_of("drops_call"), logprobs=False))
-    body = {"model": "m", "messages": fault.messages, "logprobs": True}
-    status, raw = post(server.url, "/chat/completions", body)
-    assert (status, "logprobs" in json.loads(raw)["choices"][0]) == (200, False)
-    set_up(server, replace(fault, logprobs="refused"))
-    assert post(server.url, "/chat/completions", body)[0] == 400
 
 
 def test_a_rate_is_the_share_of_requests() -> None:
