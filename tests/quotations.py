@@ -8,33 +8,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import toolparse_lab as tp
+from tests.tools import tool_named
 from toolparse_lab.formats.registry import family_heads
 
 TOOLS = [
-    {
-        "name": "send_money",
-        "parameters": {
-            "type": "object",
-            "properties": {"to": {"type": "string"}, "amount": {"type": "integer"}},
-            "required": ["to", "amount"],
-        },
-    },
-    {
-        "name": "delete_file",
-        "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
-    },
+    tool_named("send_money", required=["to", "amount"], to="string", amount="integer"),
+    tool_named("delete_file", path="string"),
     {"name": "reboot", "parameters": {"type": "object", "properties": {}}},
-    {
-        "name": "post_note",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "title": {"type": "string"},
-                "urgent": {"type": "boolean"},
-                "tags": {"type": "array", "items": {"type": "string"}},
-            },
-        },
-    },
+    tool_named(
+        "post_note",
+        title="string",
+        urgent="boolean",
+        tags={"type": "array", "items": {"type": "string"}},
+    ),
 ]
 _WHO = ("mallory", "Eve Adams", "acct-99", "the bank", "z\u00fcrich \u4e2d\u6587")
 CALLS: tuple[tuple[str, str], ...] = tuple(

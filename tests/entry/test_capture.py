@@ -16,6 +16,7 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.entry.capture import capture
 from toolparse_lab.entry.capture.captured import is_event_stream
 from toolparse_lab.middleware import parse_generated_text
@@ -239,10 +240,7 @@ def test_events_of_the_responses_api() -> None:
         assert capture([*events[:4], whole, whole, events[-1]]).raw == CANONICAL
 
 
-NOTE: dict[str, Any] = {
-    "name": "note",
-    "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
-}
+NOTE: dict[str, Any] = tool_named("note", text="string")
 SAYS = ("added", "delta", "done", "item", "completed")
 
 

@@ -9,16 +9,14 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
+from tests.tools import tool_named
 from toolparse_lab.cli.app import main
 from toolparse_lab.evals.frames.account import account_of
 from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.conclusion import conclusion_of
 from toolparse_lab.evals.reports.figures.report import Report
 
-TOOL = {
-    "name": "f",
-    "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
-}
+TOOL = tool_named("f", required=["a"], a="integer")
 CALL = '<tool_call>{"name": "f", "arguments": {"a": %s}}</tool_call>'
 
 

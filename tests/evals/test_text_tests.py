@@ -15,12 +15,12 @@ import pytest
 import yaml
 
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.cli.app import main
 from toolparse_lab.integrations.testing import assert_parses
 
 ROOT = Path(__file__).parents[2]
-TOOL = {"name": "find_berth", "parameters": {"type": "object", "properties": {
-    "port": {"type": "string"}, "nights": {"type": "integer"}}}}  # fmt: skip
+TOOL = tool_named("find_berth", port="string", nights="integer")
 RIGHT = (
     '<tool_call>{"name": "find_berth", "arguments": {"port": "Ystad", "nights": "2"}}</tool_call>'
 )

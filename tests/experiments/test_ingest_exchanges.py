@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tools import tool_named
 from toolparse_lab.cli import main
 from toolparse_lab.runner.exchange.types import Passed
 from toolparse_lab.runner.store.store import Store
 
-TOOL = {"type": "function", "function": {"name": "find_berth", "parameters": {
-    "type": "object", "properties": {"port": {"type": "string"}}}}}  # fmt: skip
+TOOL = {"type": "function", "function": tool_named("find_berth", port="string")}
 CALL = '<tool_call>{"name": "find_berth", "arguments": {"port": "Ystad"}}</tool_call>'
 LIFTED = {"id": "c", "type": "function",
           "function": {"name": "find_berth", "arguments": '{"port": "Ystad"}'}}  # fmt: skip

@@ -15,20 +15,15 @@ from tests.tools import tool_named
 from toolparse_lab.core.types import Reading
 from toolparse_lab.formats.json.judge import loose_signs
 
-BOOK = {
-    "name": "book",
-    "parameters": {
-        "type": "object",
-        "required": ["city", "nights"],
-        "properties": {
-            "city": {"type": "string"},
-            "nights": {"type": "integer"},
-            "late": {"type": "boolean"},
-            "tags": {"type": "array", "items": {"type": "string"}},
-            "note": {"type": "string"},
-        },
-    },
-}
+BOOK = tool_named(
+    "book",
+    required=["city", "nights"],
+    city="string",
+    nights="integer",
+    late="boolean",
+    tags={"type": "array", "items": {"type": "string"}},
+    note="string",
+)
 PLOT = tool_named(
     "plot", series={"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
 )

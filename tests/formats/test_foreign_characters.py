@@ -29,7 +29,7 @@ def damaged(name: str, sign: str) -> list[str]:
 
 @pytest.mark.parametrize("tools", [[TOOL], None], ids=["tools", "no tools"])
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.exhaustive(2)
+@pytest.mark.exhaustive(5)
 def test_no_value_takes_in_a_tag(name: str, tools: list[Any] | None) -> None:
     for sign in (",", "x", "<", ">", "\n"):
         for raw in damaged(name, sign):

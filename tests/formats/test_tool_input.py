@@ -53,6 +53,7 @@ def kinds(shown: list[list[dict[str, Any]]]) -> list[str]:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("size", [1, 7])
+@pytest.mark.exhaustive(3, 1)
 def test_the_input_of_every_format_grows_and_is_never_taken_back(protocol: str, size: int) -> None:
     text = PROTOCOLS[protocol].write_call(
         "write_file", tp.rjson.stringify(INPUT), tp.ToolSpec.of(TOOLS[0])

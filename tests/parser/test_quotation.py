@@ -14,6 +14,7 @@ from tests.quotations import CALLS, SEEN, TOOLS, WAYS, formats, written
 from tests.quoted_answers import OUTSIDE, answers, executed
 from tests.quoted_answers import TOOLS as TABLES
 from tests.tables import each_case
+from tests.tools import tool_named
 
 BY = ("name", "auto")
 FORMATS = dict(formats())
@@ -106,10 +107,7 @@ PAGES = {
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("name", ["Snippet", "details", "find_boats", "search"])
 def test_an_element_of_a_page_is_no_call(page: str, name: str) -> None:
-    tool = {
-        "name": name,
-        "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
-    }
+    tool = tool_named(name, text="string")
     frame, meant = PAGES[page]
     if (page, name) == ("folded", "details"):
         pytest.skip("two elements of one name")

@@ -59,14 +59,14 @@ def test_a_text_holds_these_calls(case: dict[str, Any]) -> None:
         assert call.confidence == 1 or call.problems[0].code == "call.recovered"
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_without_repair_and_recovery_only_strict_calls_are_read(case: dict[str, Any]) -> None:
-    options = {"repair": False, "recover": False}
-    strict = tp.parse(case["raw"], case["protocol"], tools_of(case), options)
-    assert not any(call.edits for call in strict.calls)
-    assert all(segment.kind != "recovered" for segment in strict.segments)
-    unknown = tp.parse(case["raw"], case["protocol"])
-    assert all(segment.kind != "recovered" for segment in unknown.segments)
+def test_without_repair_and_recovery_only_strict_calls_are_read() -> None:
+    for title, row in ROWS:
+        options = {"repair": False, "recover": False}
+        strict = tp.parse(row["raw"], row["protocol"], tools_of(row), options)
+        assert not any(call.edits for call in strict.calls), title
+        unknown = tp.parse(row["raw"], row["protocol"])
+        for result in (strict, unknown):
+            assert all(segment.kind != "recovered" for segment in result.segments), title
 
 
 @pytest.mark.parametrize("case", CUT)
