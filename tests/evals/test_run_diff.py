@@ -212,6 +212,11 @@ def recorded(lab: Any, protocols: list[str], cases: int) -> Any:
     return lab.run(plan, progress=False)
 
 
+@pytest.fixture(scope="module")
+def run(lab: Any) -> Any:
+    return recorded(lab, ["hermes", "morph_xml"], 84)
+
+
 @pytest.mark.slow
 def test_two_runs_of_a_lab(lab: Any) -> None:
     old, new = recorded(lab, ["hermes", "morph_xml"], 20), recorded(lab, ["hermes"], 24)
@@ -227,8 +232,7 @@ def test_two_runs_of_a_lab(lab: Any) -> None:
 
 
 @pytest.mark.slow
-def test_flips_open_their_trials(lab: Any) -> None:
-    run = recorded(lab, ["hermes", "morph_xml"], 84)
+def test_flips_open_their_trials(run: Any) -> None:
     found = run.compare("hermes free", "hermes grammar")
     assert len(found.flips) > 5
     flip = found.flip(0)
@@ -247,8 +251,8 @@ def test_flips_open_their_trials(lab: Any) -> None:
         run.trial("nope")
 
 
-def test_arms_that_are_pooled_are_no_repetitions(lab: Any) -> None:
-    found = recorded(lab, ["hermes", "morph_xml"], 84).compare("hermes", "morph_xml")
+def test_arms_that_are_pooled_are_no_repetitions(run: Any) -> None:
+    found = run.compare("hermes", "morph_xml")
     row = found.frame.iloc[0]
     assert row["n_cases"] == 84
     assert math.isnan(row["noise_a"])
@@ -260,8 +264,7 @@ def test_arms_that_are_pooled_are_no_repetitions(lab: Any) -> None:
     assert "outcome a" not in str(found)
 
 
-def test_a_report_by_other_matchers(lab: Any) -> None:
-    run = recorded(lab, ["hermes", "morph_xml"], 84)
+def test_a_report_by_other_matchers(run: Any) -> None:
     strict, loose = run.report(), run.report(matchers=STRICTNESS["any value"])
     wanted = strict.sensitivity[strict.sensitivity["matching"] == "any value"]
     assert loose.frame["success"].tolist() == wanted["success"].tolist()
@@ -275,10 +278,9 @@ def test_a_report_by_other_matchers(lab: Any) -> None:
     )
 
 
-def test_answers_of_a_report_are_the_ones_that_were_scored(lab: Any) -> None:
+def test_answers_of_a_report_are_the_ones_that_were_scored(run: Any) -> None:
     """The parse view of a page is made from the frame's row; it must be what the run itself
     read."""
-    run = recorded(lab, ["hermes", "morph_xml"], 84)
     read = {t.trial_id: t for t in run.trials()}
     rows = run.frame().to_dict("records")
     assert len(rows) == 336

@@ -530,6 +530,7 @@ def test_kill_9_loses_only_the_calls_in_flight_and_nothing_is_asked_twice(tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
+@pytest.mark.exhaustive  # by day a command is interrupted, in tests/cli/test_runs.py
 def test_ctrl_c_stops_cleanly_and_reports(tmp_path: Path) -> None:
     """In a fresh interpreter that turns warnings into errors, and prints nothing else."""
     path = tmp_path / "runs.db"
