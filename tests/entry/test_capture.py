@@ -459,20 +459,7 @@ def test_an_error_behind_the_beginning_of_an_answer_is_kept() -> None:
     assert tp.parse(sse([*deltas({"content": "Hi"}, finish=None)], done=False)).text == "Hi"
 
 
-@pytest.mark.parametrize(
-    ("text", "is_stream"),
-    [
-        (sse(CHUNKS), True),
-        ("data: [DONE]\n\n", True),
-        (sse(CHUNKS)[:300], True),
-        (sse(CHUNKS)[:60], False),
-        ("data: [1]\n\n", False),
-        ('data: {"a": 1}\n\n', False),
-        ("Look:\n" + sse(CHUNKS), False),
-        (sse(CHUNKS) + "That was it.", False),
-        ("data", False),
-    ],
-)
+@each_case
 def test_which_texts_are_event_streams(text: str, is_stream: bool) -> None:
     assert is_event_stream(text) is is_stream
 

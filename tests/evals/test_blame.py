@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import each_case
 from tests.tools import tool_named
 from toolparse_lab.core.types import ParseResult
 from toolparse_lab.entry.capture import capture
@@ -218,33 +219,7 @@ def with_calls(text: str, *calls: Body) -> Body:
     return chat(text, {"tool_calls": list(calls)}, logprobs={"content": entries(text)})
 
 
-@pytest.mark.parametrize(
-    ("body", "begin"),
-    [
-        (with_calls(HERMES % "Oslo", server_call(city="Oslo", days=3)), "Agree"),
-        (with_calls(HERMES % "Oslo", server_call(days=3, city="Oslo")), "Agree"),
-        (with_calls(HERMES % "Oslo"), "Server lost it"),
-        (
-            with_calls(HERMES % "Oslo" + HERMES % "Rome", server_call(city="Rome", days=3)),
-            "Server lost it",
-        ),
-        (with_calls(HERMES % "Oslo", server_call(city="Oslo", days="3")), "Server changed it"),
-        (with_calls(HERMES % "Oslo", server_call(city="Oslo")), "Server changed it"),
-        (
-            with_calls(
-                HERMES % "Oslo", server_call(city="Oslo", days=3), server_call(city="Oslo", days=3)
-            ),
-            "Server changed it",
-        ),
-        (with_calls('<tool_call>{"name": "get_w', server_call(city="")), "Server changed it"),
-        (with_calls('<tool_call>{"name": "get_w'), "Agree"),
-        (with_calls("I cannot do that."), "Model wrote none"),
-        (with_calls("I cannot do that.", server_call(city="Oslo")), "Model wrote none"),
-        (chat("", {"content": "I cannot do that."}), "Model wrote none"),
-        (chat("", {"content": HERMES % "Oslo"}), "Server lost it"),
-        (chat("", {"content": None, "tool_calls": [server_call(city="Oslo")]}), "Cannot be told"),
-    ],
-)
+@each_case
 def test_blame(body: Body, begin: str) -> None:
     result = tp.parse(body, "auto", TOOLS)
     assert result.blame.startswith(f"{begin}: "), result.blame

@@ -233,16 +233,7 @@ def test_a_clean_body_is_flat(name: str) -> None:
     assert outcome(body, VIEWS[0], False) == (list(flat.value.items()), flat.places(), [])
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "", " ", "x", "<s>x", "<s>x</s>y", "y<s>x</s>", "<s>x</s><s>y</s>", "<s>x</s ><n>1</n>",
-        "<s/>", "<s a='1'>x</s>", "<s>a<b>c</b></s>", "<s><![CDATA[x]]></s>", "<!-- c --><s>x</s>",
-        "<texts></texts>",
-        "<o> </o>", "<unknown>1</unknown>", "<#text>x</#text>", "<s>x</s>\u00a0<n>1</n>", "<s>x</s></s>",
-        "<s>" + "x" * 9000 + "</s>",
-    ],
-)  # fmt: skip
+@each_case
 def test_what_is_left_to_the_tolerant_reader(body: str) -> None:
     assert read_flat(body, VIEWS[0], TEXT_KEY) is None
 

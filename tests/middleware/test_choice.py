@@ -88,32 +88,7 @@ def test_none_as_the_ai_sdk_has_it() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("choice", "tools", "code", "message"),
-    [
-        ({"type": "tool", "toolName": "nope"}, TOOLS, "tool-not-found", "Tool with name 'nope' not "
-            "found in params.tools."),
-        ({"type": "tool", "toolName": "nope"}, [], "tool-not-found", "Tool with name 'nope' not found "
-            "in params.tools."),
-        *(
-            ({"type": "tool", "toolName": name}, [*TOOLS, SEARCH], "provider-tool",
-             "Provider-defined tools are not supported by this middleware. Please use custom "
-             "tools.")
-            for name in ("search", "x.search")
-        ),
-        ({"type": "web_search"}, [{"type": "web_search"}], "provider-tool",
-         "Provider-defined tools are not supported by this middleware. Please use custom tools."),
-        ("required", [], "no-tools", "Tool choice type 'required' is set, but no tools are provided "
-            "in params.tools."),
-        ("required", None, "no-tools", "Tool choice type 'required' is set, but no tools are "
-            "provided in params.tools."),
-        ("required", [SEARCH], "no-tools",
-         "Tool choice type 'required' is set, but no function tools are provided. "
-         "Provider-defined tools are not supported by this middleware."),
-        ("sometimes", TOOLS, "bad-tool-choice", "this is no tool choice"),
-        ({"type": "function"}, TOOLS, "bad-tool-choice", "a tool choice names the tool"),
-    ],
-)  # fmt: skip
+@each_case
 def test_what_is_refused(choice: Any, tools: Any, code: str, message: str) -> None:
     with pytest.raises(BadToolChoice) as caught:
         transform(choice, tools)
@@ -149,17 +124,7 @@ def test_a_forced_answer_is_one_call(text: str, content: str | None) -> None:
     assert answer.result.calls[0].origin("/city").span.of(answer.result.raw) == "A"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I think so", "", "null", "[]", "{}", '{"arguments":{"city":"A"}}',
-        '{"name":"nope","arguments":{}}',
-        f"{CALL} {CALL}", f"[{CALL},{CALL}]", f"I would send {CALL} "
-            "there.", CALL[:-12], "[" * 100_000,
-        '{"name":"get_loc","arguments":[1]}', '{"name":"get_loc","name":"get_weather"}',
-        f"<tool_call>{CALL}</tool_call><tool_call>{CALL}</tool_call>",
-    ],
-)  # fmt: skip
+@each_case
 @pytest.mark.parametrize("finish", ["stop", "length"])
 def test_what_is_not_one_call_stays_text(text: str, finish: str) -> None:
     errors: list[Any] = []

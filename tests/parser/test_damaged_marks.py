@@ -18,6 +18,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.laws import check_all, examples
+from tests.tables import each_case
 from tests.tools import tool_named
 from toolparse_lab.core.types import Recovered
 
@@ -157,17 +158,7 @@ def test_damage_with_one_reading_is_read(protocol: str, text: str) -> None:
         assert result.verdict != "clean"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"For example `<tool_call >{_TWO}</tool_call >` would do it.",
-        f"<think>t<ool_call>{_TWO}</tool_call></think>The note says <nothing>.",
-        f"> <tool_call\n> {_TWO}\n> </tool_call>\n\nso says the mail about note.",
-        f"\\u003ctool_call>{_TWO}\\u003c/tool_call>",
-        f"&lt;tool_call>{_TWO}&lt;/tool_call>",
-        f"%3Ctool_call>{_TWO}%3C/tool_call>",
-    ],
-)
+@each_case
 def test_a_damaged_call_that_is_shown_is_not_executed(text: str) -> None:
     for reader in ("hermes", "auto"):
         assert not any(call.ok for call in check_all(text, reader, TOOLS).calls)

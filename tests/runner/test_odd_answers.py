@@ -50,15 +50,7 @@ def server() -> Iterator[OneAnswer]:
         yield odd
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        response(PARTS),
-        response(usage="many"),
-        response(usage=[1]),
-        response(usage={"prompt_tokens": "a", "completion_tokens": None, "total_tokens": {}}),
-    ],
-)
+@each_case
 def test_a_malformed_member_does_not_cost_the_answer(server: OneAnswer, body: Any) -> None:
     answer = server.ask(body)
     assert (answer.status, answer.raw, answer.finish_reason) == ("ok", "hello", "stop")
