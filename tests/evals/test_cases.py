@@ -89,17 +89,7 @@ def test_bad_rows_name_file_line_and_what_was_got(
     assert e.value.expected
 
 
-BAD_TEXTS = [
-    ("", "there are no cases", None),
-    ("\n \n", "there are no cases", None),
-    ('{"id": "a",', "this is not JSON", 1),
-    ('{"id": "a", "input": NaN}', "this is not JSON", 1),
-    ("[" * 100_000, "this is not JSON", 1),
-    (json.dumps(GOOD) + "\n" + json.dumps(GOOD), "this id was used before", 2),
-]
-
-
-@pytest.mark.parametrize(("text", "message", "line"), BAD_TEXTS, ids=lambda x: str(x)[:20])
+@each_case
 def test_bad_files(text: str, message: str, line: int | None, tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text(text)

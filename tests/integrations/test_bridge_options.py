@@ -9,6 +9,7 @@ import pytest
 import toolparse_lab as tp
 from tests.bridge import NOW, TOOLS, WAYS, ask, calls_of, joined, litellm
 from tests.mock_openai import MockOpenAI, unseen
+from tests.tables import each_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.core.types import ParseOptions
 from toolparse_lab.integrations.litellm_bridge.options import KEYWORDS, middleware_for
@@ -104,23 +105,7 @@ def test_a_wording_is_that_of_the_protocol() -> None:
     assert "get_weather" in prompt("hermes;wording=brief")
 
 
-WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("hermes;unknwon=call", {}, "did you mean.*unknown"),
-    ("hermes;unknown", {}, "name=value"),
-    ("hermes;unknown=maybe", {}, "text or call"),
-    ("hermes;choice=prompt;tool_choice_by=prompt", {}, "twice"),
-    ("hermes;repair=perhaps", {}, "on or off"),
-    ("hermes;max_depth=deep", {}, "1 to 100000"),
-    ("hermes;wording=rude", {}, "brief, chat_template, plain, strict, upstream"),
-    ("hermes;policy=best", {}, "coercion policy"),
-    ("hermes", {"broken_calls": "yes"}, "text or call"),
-    ("hermes", {"placement": "middle"}, "first or last"),
-    ("hermes", {"options": {"repiar": True}}, "repiar"),
-    ("hermes", {"options": 3}, "ParseOptions or a mapping"),
-]
-
-
-@pytest.mark.parametrize(("spec", "keywords", "message"), WRONG)
+@each_case
 def test_what_is_wrong_is_said_before_anything_is_sent(
     mock: MockOpenAI, spec: str, keywords: dict[str, Any], message: str
 ) -> None:

@@ -119,28 +119,6 @@ def test_the_laws_hold_for_damaged_marks() -> None:
 
 
 _TWO = '{"name": "note", "arguments": {"text": "hi"}}'
-_READ = [
-    ("hermes", f"<tool_call\n{_TWO}\n</tool_call>"),
-    ("hermes", f"t<ool_call>{_TWO}</tool_call>"),
-    ("hermes", f"<tool_call >{_TWO}</tool_call >"),
-    ("hermes", f"Sure.\n<TOOL_CALL>\n{_TWO}\n</TOOL_CALL>"),
-    ("hermes", '<tool_call>\n{"name="note", "arguments": {"text": "hi"}}\n</tool_call>'),
-    ("auto", json.dumps({"content": _TWO})),
-    ("hermes", "```python\n[{'name': 'note', 'parameters': {'text': 'hi'}}]\n```"),
-    ("morph_xml", "<note>\n<text>hi</text>\n</note"),
-    ("morph_xml", "note\n<text>hi</text>"),
-    ("pythonic", "[\"note(text='hi')\"]"),
-    *(
-        ("qwen3_coder_xml", f"<tool_call>\n<function=note>\n{parameter}\n{closer}\n</tool_call>")
-        for parameter, closer in (
-            ("<parameter=text\n>\nhi\n</parameter>", "</function>"),
-            ("<parameter=text>\nhi\n</parameter>", "</function\n>"),
-            ("<parameter=text>\nhi\n</parameter>", "</function_invocation>"),
-            ("<parameter=text>\nhi\n</parameter>", "</function> done"),
-            ("<parameter=text>\nhi\n</parameter>", "</function>\n}"),
-        )
-    ),
-]
 
 
 def test_the_damage_is_told() -> None:
@@ -148,7 +126,7 @@ def test_the_damage_is_told() -> None:
     assert [problem.code for problem in call.problems] == ["call.damaged-mark"]
 
 
-@pytest.mark.parametrize(("protocol", "text"), _READ)
+@each_case
 def test_damage_with_one_reading_is_read(protocol: str, text: str) -> None:
     for reader in (protocol, "auto"):
         result = check_all(text, reader, TOOLS)

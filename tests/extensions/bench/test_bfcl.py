@@ -188,26 +188,7 @@ def test_categories(wheel: Path) -> None:
         load_bfcl(source=wheel, strings="fuzzy")  # type: ignore[arg-type]
 
 
-BROKEN: list[tuple[str, Any, str]] = [
-    (
-        "BFCL_v4_multiple.json",
-        [{**FILES["BFCL_v4_multiple.json"][0], "function": {}}],
-        "list of functions",
-    ),
-    ("BFCL_v4_multiple.json", [entry("multiple_0", SHIP, question=[])], "one turn of messages"),
-    ("BFCL_v4_multiple.json", [entry("multiple_9", SHIP)], "no right answer"),
-    (
-        "BFCL_v4_multiple.json",
-        [entry("multiple_0", function("g", x={"type": "quaternion"}))],
-        "unknown type",
-    ),
-    ("BFCL_v4_multiple.json", [[1]], "an entry is a JSON object"),
-]
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "message"), BROKEN, ids=lambda x: x if isinstance(x, str) else ""
-)
+@each_case
 def test_broken_entries_name_their_line(name: str, rows: Any, message: str, tmp_path: Path) -> None:
     path = write_wheel(tmp_path / "b.whl", {**FILES, name: rows})
     with pytest.raises(BadCase, match=message) as e:
