@@ -393,9 +393,14 @@ def is_end(mark: str) -> bool:
 
 def opener_before(text: str, closer: str) -> int:
     """Return where the last opener is in a text that the closer after it may belong to, or -1."""
+    return max((m.start() for m in _opener_of(closer).finditer(text)), default=-1)
+
+
+@lru_cache(maxsize=512)
+def _opener_of(closer: str) -> re.Pattern[str]:
     name = re.sub(rf"(?i)(?<![a-z])(?:{_END_WORD})", "", closer)
     opener = rf"[{re.escape(_LEFT)}]\s{{0,2}}{_BAR}?{_INSIDE}{{0,24}}?{_core(name)}"
-    return max((m.start() for m in re.finditer(opener, text, re.IGNORECASE)), default=-1)
+    return re.compile(opener, re.IGNORECASE)
 
 
 def mark_in(delimiter: str) -> str:

@@ -418,6 +418,8 @@ class Feed:
     def text_of(self, span: Span) -> str:
         """Return the characters of a span of the text fed so far, at the cost of those alone."""
         begin, end = span.start, span.end
+        if len(self.pieces) == 1:
+            return self.pieces[0][begin:end]
         at = bisect_right(self._ends, begin)
         parts: list[str] = []
         for i in range(at, len(self.pieces)):

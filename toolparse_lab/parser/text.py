@@ -85,6 +85,8 @@ class TextScanner:
         self.message_ends: tuple[str, ...] = ()  # what ends a message that is all text
         # Where the last opener of reasoning is that is prose, and up to where it was looked for.
         self._mention = self._searched = -1
+        # The last places at which no reasoning begins, or ends: more text changes nothing.
+        self._no_thought = self._no_end = -1
         self._recovery: Recovery | None = None  # made where something may be recovered: rare
 
     @property
@@ -375,10 +377,12 @@ class TextScanner:
         # An opener of reasoning on the line that begins at tail[at]. It counts outside code fences,
         # unless it is the format's own, or the tag of a tool.
         quoting, setting = self.quoting, self._setting
-        if quoting.fence:
+        here = self._feed.base + at
+        if quoting.fence or here == self._no_thought:
             return None
         found = opens_at(tail, at, final, not quoting.spoken)
         if found is None:
+            self._no_thought = here
             return None
         if isinstance(found, NeedMore):
             self._settle(at)
@@ -394,11 +398,15 @@ class TextScanner:
 
     def _thought_end(self, tail: str, at: int, final: bool) -> Opening | NeedMore | None:
         # The closer of reasoning that was begun in the prompt.
-        end = end_at(tail, at, final)
-        if end is None or isinstance(end, NeedMore):
+        here = self._feed.base + at
+        end = None if here == self._no_end else end_at(tail, at, final)
+        if end is None:
+            self._no_end = here
+            return None
+        if isinstance(end, NeedMore):
             return end
         # After an opener that is prose, so is the closer.
-        start, here = max(self._searched, self._log.text_start), self._feed.base + at
+        start = max(self._searched, self._log.text_start)
         mention = opener_before(self._feed.text_of(Span(start, here)), tail[at : at + end])
         self._searched = here
         if mention >= 0:
