@@ -37,7 +37,7 @@ class Answer(NamedTuple):
     calls: Calls
 
 
-TOOLS = json.loads((CORE / "typed_xml_tools.json").read_text("utf-8"))
+TOOLS = json.loads((CORE / "texts" / "tools.json").read_text("utf-8"))["typed"]
 _WORDS = ("Bergen", "Puerto Natales", "Łeba", "R&D pier", "it's 5 o'clock", 'the "Aurora"', "a, b")
 _PLAIN_WORDS = ("Bergen", "Puerto Natales", "Łeba", "pier 4")
 _LEVELS = ("high", "3", "true", "007", "12.50")
