@@ -2,7 +2,7 @@
 
 # How it works
 # ------------
-# Recognisers of calls without delimiters (`bare_calls`, `fenced_calls`, `name_lines`,
+# Recognisers of calls without delimiters (`bare_calls`, `name_lines`,
 # `python_calls`) share one interface, `judge(text, final, at, first)`, and `recovery` picks one of
 # them. Their decision is a `Held`, NEED_MORE, or None where nothing of their kind is (see `held`).
 #

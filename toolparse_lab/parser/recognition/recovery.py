@@ -8,8 +8,7 @@ from ...core.types import Problem, Segment, ToolCall
 from ...formats.base import NEED_MORE, NeedMore
 from ...formats.turns import TURN_ENDS
 from ..resolve import Body, Resolver
-from .bare_calls import BareCalls
-from .fenced_calls import FencedCalls
+from .bare_calls import BareCalls, FencedCalls
 from .held import Held, count_ticks
 from .name_lines import NameHeads, NameLine
 from .python_calls import PythonCalls
