@@ -1,28 +1,36 @@
-"""Writes the demo figures of the shipped recording into the README: python scripts/readme.py"""
+"""Writes the figures of the recorded tool callers into the README: python scripts/readme.py"""
 
 from __future__ import annotations
 
 import sys
-import tempfile
 import textwrap
 from pathlib import Path
 
-import toolparse_lab as tp
-from toolparse_lab.cli.demo import all_cases_text, demo_plan
+from toolparse_lab.cli.demo import recorded_report
+from toolparse_lab.core.values.wording import share, span
+from toolparse_lab.evals.reports.figures.conclusion import conclusion_of
 
 README = Path(__file__).parent.parent / "README.md"
-BEGIN, END = "<!-- demo output -->\n```text\n", "\n```\n"
-WIDTH = 104
+BEGIN, END = "<!-- made from the recorded models -->\n", "\n<!-- end -->\n"
+WIDTH = 120
 
 
 def demo_block() -> str:
-    """Return the table of success on the demo's cases, and one sentence on all shipped cases."""
-    with tempfile.TemporaryDirectory() as folder, tp.Lab(Path(folder) / "runs.db") as lab:
-        run = lab.replaying(tp.example_recording()).run(demo_plan(lab), progress=False)
-        table = run.report().text(WIDTH).split("\n\n")[1]
-    all_cases = textwrap.wrap(all_cases_text().partition(". ")[2], WIDTH)
-    block = "\n".join([table, "", *all_cases])
-    return "\n".join(line.rstrip() for line in block.splitlines())
+    """Return the success of each model in each protocol, and what follows from it."""
+    report = recorded_report()
+    cells: dict[str, dict[str, str]] = {}
+    for row in report.frame.to_dict("records"):
+        interval = span(row["ci_low"], row["ci_high"], row["n"])
+        rate = f"{share(row['success'], row['n'])} ({interval})"
+        cells.setdefault(str(row["prompt_protocol"]), {})[str(row["model"])] = rate
+    models = list(dict.fromkeys(model for rates in cells.values() for model in rates))
+    lines = [f"| asked in | {' | '.join(models)} |", "|---" * (len(models) + 1) + "|"]
+    lines += [
+        f"| {protocol} | {' | '.join(rates.get(model, '') for model in models)} |"
+        for protocol, rates in cells.items()
+    ]
+    words = textwrap.wrap(conclusion_of(report).text, WIDTH)
+    return "\n".join([*lines, "", *words])
 
 
 def with_block(text: str, block: str) -> str:

@@ -53,7 +53,9 @@ def test_the_demo_from_the_recording(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run.summary.calls == 0
     assert "Nothing was asked" in out
     assert "40 answers judged" in out
+    assert "yaml_xml succeeds more often than native" in " ".join(out.split())
     assert (tmp_path / "report.html").is_file()
+    assert (tmp_path / "live.html").is_file()
     assert (tmp_path / "01_quickstart.ipynb").is_file()
     assert "The most telling answer" in out
     trial = telling_failure(run)

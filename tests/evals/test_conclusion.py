@@ -87,6 +87,18 @@ SENTENCES: Mapping[str, tuple[Mapping[tuple[str, str], tuple[int, int]], str]] =
         {("m", A): (0, 180), ("m", B): (0, 120), ("m", "gemma"): (2, 181)},
         f"{A} succeeds more often than {B}; gemma does not differ from it by more than chance",
     ),
+    "one of three differs with one model": (
+        {
+            ("m", A): (0, 180),
+            ("m", B): (0, 120),
+            ("m", "gemma"): (2, 181),
+            ("k", A): (0, 100),
+            ("k", B): (5, 103),
+            ("k", "gemma"): (2, 99),
+        },
+        f"{A} succeeds more often than {B} with m; gemma does not differ from it by more than "
+        "chance explains. By 30 points, on the same 200 cases; p < 0.001",
+    ),
     "none of three": (
         {("m", A): (0, 100), ("m", B): (5, 103), ("m", "gemma"): (2, 99)},
         f"{A} has the highest rate of 3 formats, but from none does it differ by more than chance "

@@ -274,16 +274,21 @@ def _shipped_cases(name: str, demo: bool) -> Cases:
     return cases.filter(demo=True) if demo else cases
 
 
-def example_recording(*, conversations: bool = False, corrections: bool = False) -> Path:
-    """Return the path of the embedded model's recorded answers, for `lab.replaying`.
+def example_recording(
+    *, models: bool = False, conversations: bool = False, corrections: bool = False
+) -> Path:
+    """Return the path of recorded answers that ship with the package, for `lab.replaying`.
 
-    By default those to `example_cases`. conversations: those to the short ones of
-    `example_conversations`. corrections: those to `example_cases(types=True)`, with the questions
-    about refused calls.
+    By default those of the embedded model to `example_cases`. models: those of two tool callers and
+    the embedded model to the cases with `recorded` in their metadata, in seven protocols.
+    conversations: the embedded model's, to the short ones of `example_conversations`. corrections:
+    its, to `example_cases(types=True)`, with the questions about refused calls.
 
     >>> import toolparse_lab as tp
     >>> tp.example_recording().name
     'smollm2-135m.jsonl'
     """
+    if models:
+        return shipped_path("recordings/models.jsonl")
     kind = "-corrections" if corrections else "-conversations" if conversations else ""
     return shipped_path(f"recordings/smollm2-135m{kind}.jsonl")

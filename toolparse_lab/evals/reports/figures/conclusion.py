@@ -390,24 +390,34 @@ def _of_several(rows: list[dict[Any, Any]], strata: Sequence[str], on: str) -> t
         others.setdefault(row["second"], []).append(row)
     worse = [o for o, of in others.items() if all(_is_told(r) and r["difference"] > 0 for r in of)]
     better = [o for o, of in others.items() if all(_is_told(r) and r["difference"] < 0 for r in of)]
-    alike = [o for o in others if o not in worse and o not in better]
+    # Told in some strata alone: {(how, the strata): the others}.
+    partly: dict[tuple[str, str], list[str]] = {}
+    for other in (o for o in others if o not in worse and o not in better):
+        for sign in (1, -1):
+            there = [r for r in others[other] if _is_told(r) and r["difference"] * sign > 0]
+            if there:
+                how = "more" if sign > 0 else "less"
+                partly.setdefault((how, _within(there, strata)), []).append(other)
+    told = {*worse, *better, *(name for names in partly.values() for name in names)}
+    alike = [o for o in others if o not in told]
     each = {len(of) for of in others.values()}
     where = _everywhere(next(iter(others.values())), strata) if len(each) == 1 else ""
     kind = kinds_of_column(on)
-    if not worse and not better:
+    if not told:
         heading = (
             f"{one} has the highest rate of {len(others) + 1} {kind}, but from none does it differ "
             f"{CHANCE}{where}"
             if by_first
             else f"None of {len(others)} {kind} differs from {one} {CHANCE}{where}"
         )
-    elif not alike and not better:
+    elif len(worse) == len(others):
         which = "both others" if len(others) == 2 else f"each of the {len(others)} other {kind}"
         heading = f"{one} succeeds more often than {which}{where}"
     else:
-        parts = []
-        if worse:
-            parts.append(f"{one} succeeds more often than {listed(worse)}{where}")
+        parts = [f"{one} succeeds more often than {listed(worse)}{where}"] if worse else []
+        for (how, within), names in partly.items():
+            subject = "it" if parts else one
+            parts.append(f"{subject} succeeds {how} often than {listed(names)}{within}")
         if better:
             verb = "succeeds" if len(better) == 1 else "succeed"
             parts.append(f"{listed(better)} {verb} more often than {one}{where}")
@@ -415,7 +425,7 @@ def _of_several(rows: list[dict[Any, Any]], strata: Sequence[str], on: str) -> t
             verb = "does" if len(alike) == 1 else "do"
             parts.append(f"{listed(alike)} {verb} not differ from it {CHANCE}")
         heading = "; ".join(parts)
-    shown = [row for row in rows if row["second"] in (*worse, *better)] or rows
+    shown = [row for row in rows if row["second"] in told and (_is_told(row) or not partly)] or rows
     gaps = sorted(abs(row["difference"]) for row in shown)
     n = max(int(row["n_cases"]) for row in shown)
     amount = " to ".join(dict.fromkeys(points(g, n, signed=False) for g in (gaps[0], gaps[-1])))
@@ -426,5 +436,5 @@ def _of_several(rows: list[dict[Any, Any]], strata: Sequence[str], on: str) -> t
     sizes = sorted({int(row["n_cases"]) for row in shown})
     cases = counted(n, "case") if len(sizes) == 1 else f"{sizes[0]:,} to {counted(n, 'case')}"
     adjusted = "Holm, and for every pair" if by_first else "Holm"
-    by = f"By {amount} points" if worse or better else f"The differences are {amount} points"
+    by = f"By {amount} points" if told else f"The differences are {amount} points"
     return heading, f"{by}, on the same {cases}; {p} ({test}, {adjusted})."
