@@ -16,16 +16,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.quoted_answers import Answer, answers, executed
+from tests.quoted_answers import HALVES, Answer, answers, executed
 from toolparse_lab.evals.reports.figures.stats import wilson
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print both rates, of each family of formats and of each frame."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument(
-        "--half", choices=("test", "tune", "held 1", "held 2", "held 3", "held 4"), default="test"
-    )
+    options.add_argument("--half", choices=HALVES, default="test")
     options.add_argument("--n", type=int, default=1500, help="answers of each kind")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--misses", type=int, default=0, help="texts to print")
@@ -37,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             wrong = executed(answer, reader) is not answer.meant
             if wrong:
                 misses.append((reader, answer))
-            for group in ("all", answer.family):
+            for group in ("all", answer.family, reader):
                 table[answer.meant, group, ""].append(wrong)
             table[answer.meant, "frame", answer.frame].append(wrong)
     print("| call | of | n | wrong | rate | 95 % |\n|---|---|--:|--:|--:|---|")

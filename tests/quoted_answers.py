@@ -3,12 +3,16 @@
 The sentences are in `cases_core/quotation_sentences.jsonl`, in two halves of which no sentence is in
 both: `tune` may be looked at while weights are chosen, `test` only counts. `held 1` to `held 4` were
 written one after the other, and each was measured before anything was changed for it.
+
+`cases_core/quotation_answers.jsonl` has whole answers, `§` for the call and `¤` for one with a
+placeholder, of many kinds: `answers tune`, and `answers unseen`, which only counts.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +33,9 @@ _CALLS = (
     ("read_table", {"table": "tides of March"}),
 )
 _HOLE = ("send_money", {"to": "<name>", "amount": 90})
-_ROWS = load("quotation_sentences.jsonl")
+_HOLES = ("<name>", "YOUR_NAME", "...", "[recipient]", "{to}", "$RECIPIENT", "name_of_recipient")
+_ROWS, _WHOLE = load("quotation_sentences.jsonl"), load("quotation_answers.jsonl")
+HALVES = tuple(dict.fromkeys(row["half"] for row in (*_ROWS, *_WHOLE)))
 Frame = Callable[[str, str, str, str], str]
 """(sentence before, call, call with a placeholder, sentence after) -> answer"""
 
@@ -86,6 +92,7 @@ class Answer:
     frame: str
     language: str
     meant: bool
+    request: str = ""
 
 
 def sentences(half: str, kind: str) -> Iterator[tuple[str, str]]:
@@ -136,10 +143,11 @@ def formats() -> list[tuple[str, str]]:
 def answers(half: str, n: int, seed: int = 0) -> list[Answer]:
     """`n` answers whose call is meant and `n` whose call is shown, drawn evenly over frames."""
     draw = random.Random(seed)
-    every = formats()
     by_family: dict[str, list[str]] = {}
-    for format, family in every:
+    for format, family in formats():
         by_family.setdefault(family, []).append(format)
+    if half.startswith("answers "):
+        return _whole_answers(half, n, draw, by_family)
     made: list[Answer] = []
     for meant, lead_kind, after_kind in ((True, "genuine", "closer"), (False, "shown", "remark")):
         leads = list(sentences(half, lead_kind))
@@ -163,10 +171,37 @@ def answers(half: str, n: int, seed: int = 0) -> list[Answer]:
     return made
 
 
+def _whole_answers(
+    half: str, n: int, draw: random.Random, by_family: dict[str, list[str]]
+) -> list[Answer]:
+    made: list[Answer] = []
+    for meant in (True, False):
+        rows = [row for row in _WHOLE if row["half"] == half and row["meant"] is meant]
+        for i in range(n):
+            row = rows[i % len(rows)]
+            family = draw.choice(["delimiters", "delimiters", "fence", "bare"])
+            format = draw.choice(by_family[family])
+            call = write(format, draw.choice(_CALLS))
+            hole = write(format, ("send_money", {"to": draw.choice(_HOLES), "amount": 90}))
+            if call is None or hole is None:
+                continue
+            text = _placed(_placed(row["text"], "§", call), "¤", hole)
+            request = row.get("request", "")
+            made.append(Answer(text, format, family, row["kind"], row["language"], meant, request))
+    return made
+
+
+def _placed(text: str, sign: str, call: str) -> str:
+    # A call of several lines has the marks before it on each.
+    pattern = re.compile(rf"^([ \t>+-]*){sign}|{sign}", re.MULTILINE)
+    return pattern.sub(lambda m: _lines(m[1] or "", call), text)
+
+
 def executed(answer: Answer, reader: str) -> bool:
     """True if a call of the answer may be executed. reader: "name" or "auto"."""
     protocol = reader if reader == "auto" or answer.format in OUTSIDE else answer.format
     if answer.format in OUTSIDE and reader == "name":
         protocol = "pythonic" if "Python" in answer.format else "hermes"
-    result = tp.parse(answer.text, protocol, TOOLS)
+    request = [{"role": "user", "content": answer.request}] if answer.request else None
+    result = tp.parse(answer.text, protocol, TOOLS, request=request)
     return any(call.ok and call.valid for call in result.calls)

@@ -15,6 +15,7 @@ from tests.quoted_answers import OUTSIDE, answers, executed
 from tests.quoted_answers import TOOLS as TABLES
 from tests.tables import each_case
 from tests.tools import tool_named
+from toolparse_lab.core.types import HeldBack, Withdrawn
 
 BY = ("name", "auto")
 FORMATS = dict(formats())
@@ -71,15 +72,57 @@ def test_looking_back_for_quotation_is_linear(piece: str) -> None:
     assert grows_linearly(lambda size: tp.parse(piece * size, "hermes", TOOLS), 100)
 
 
-@pytest.mark.parametrize("half", ["tune", "test"])
-def test_few_calls_are_read_against_their_frame(half: str) -> None:
+@pytest.mark.parametrize(
+    ("half", "most"),
+    [("tune", 0.02), ("test", 0.02), ("answers tune", 0.02), ("answers unseen", 0.1)],
+)
+def test_few_calls_are_read_against_their_frame(half: str, most: float) -> None:
     """`benchmarks/quotation.py` prints the rates."""
     wrong = {True: 0, False: 0}
     made = answers(half, 250, seed=1)
     for answer in made:
         wrong[answer.meant] += sum(executed(answer, r) is not answer.meant for r in BY)
     assert wrong[True] <= 0.01 * len(made), wrong
-    assert wrong[False] <= 0.02 * len(made), wrong
+    assert wrong[False] <= most * len(made), wrong
+
+
+OTHER = '{"name": "post_note", "arguments": {"title": "tides"}}'
+SURROUNDED = {
+    "asked": ("I am about to send:\n\n%s\n\nShall I go ahead?", False),
+    "a sentence": ("You could call\n\n%s\n\nfor that.", False),
+    "two items": ("1. Log in.\n2. Reboot it:\n\n%s\n\n3. Wait.", False),
+    "two labels": ("Expected output:\n\n%s\n\nActual output: nothing.", False),
+    "past": ("I called the tool like this:\n\n%s\n\nIt returned five rows.", False),
+    "markup": ("#+BEGIN_SRC text\n%s\n#+END_SRC\nExport it with the usual key.", False),
+    "a letter": (
+        "Subject: boats\n\nHi Bob,\n\nplease enter this:\n\n%s\n\nBest wishes to all",
+        False,
+    ),
+    "last": ("2. Reboot it:\n\n%s", True),
+    "waits": ("I reboot it now.\n\n%s\n\nOne moment please.", True),
+    "before the next": (
+        "First the boat:\n%s\n\nThen the other one:\n<tool_call>{OTHER}</tool_call>",
+        True,
+    ),
+    "nothing before": ("%s\n\nThe result will follow.", True),
+}
+
+
+@pytest.mark.parametrize("name", SURROUNDED)
+def test_words_on_both_sides_of_a_call_show_it(name: str) -> None:
+    frame, meant = SURROUNDED[name]
+    call = '<tool_call>{"name": "reboot", "arguments": {}}</tool_call>'
+    raw = frame.replace("%s", call).replace("{OTHER}", OTHER)
+    result = check_all(raw, "hermes", TOOLS)
+    assert {c.ok for c in result.calls} == {meant}
+    parser = tp.stream("hermes", TOOLS)
+    parser.feed(raw)
+    parser.close()
+    shown = [e for e in parser.last_events() if isinstance(e, (HeldBack, Withdrawn))]
+    assert bool(shown) is not meant
+    if not meant:
+        assert result.calls[0].problems[0].code == "call.held-back"
+        assert check_all(raw, "hermes", TOOLS, {"quotes": "allow"}).calls[0].ok
 
 
 PAGES = {

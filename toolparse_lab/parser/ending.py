@@ -22,6 +22,7 @@ from ..core.types import HeldBack, Problem, Segment, Span, ToolCall
 from .recognition.damaged_marks import read_damaged_marks
 from .recognition.look_alikes import look_alikes
 from .recognition.lost_calls import OF_SERVER, Reader, doubt_empty_calls, lost_calls, make_drafts
+from .recognition.surroundings import shown_at_end
 from .state import Log, Setting
 
 _MOST_SHOWN = 20  # calls of a text that are read though they are only shown
@@ -59,11 +60,22 @@ def finish(log: Log, raw: str, setting: Setting, read: Reader | None) -> None:
         )
     if log.texts and setting.recovers:
         log.problems += look_alikes(log, raw, setting, read)
+    if log.calls and log.texts:
+        for places, message in shown_at_end(log, raw, setting):
+            _hold_back(log, places, message, len(raw), setting)
     if log.shown:
         drafts = tuple(_drafts(log, raw, setting, read))
         log.calls += drafts
         if drafts and not log.silent:
             log.events.append(HeldBack(Span(len(raw), len(raw)), drafts))
+
+
+def _hold_back(log: Log, places: list[int], message: str, at: int, setting: Setting) -> None:
+    if setting.options.quotes == "allow":
+        if not any(problem.code == "call.quoted-example" for problem in log.problems):
+            log.warn("call.quoted-example", message, log.calls[places[0]].segment.span)
+        return
+    make_drafts(log, places, at, "call.held-back", message, "warning")
 
 
 def _drafts(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator[ToolCall]:

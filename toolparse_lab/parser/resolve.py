@@ -76,10 +76,15 @@ class Body:
 _QUOTED = "the call is inside another call, or in what only shows it, which does not end before"
 
 
-def as_draft(call: ToolCall, code: str = "call.inside-value", message: str = _QUOTED) -> ToolCall:
+def as_draft(
+    call: ToolCall,
+    code: str = "call.inside-value",
+    message: str = _QUOTED,
+    severity: Severity = "error",
+) -> ToolCall:
     """Return a call as a draft, which is shown and never executed."""
     span = call.segment.span if call.segment else None
-    problem = Problem("scan", code, "error", message, "", span)
+    problem = Problem("scan", code, severity, message, "", span)
     # One that could not be read keeps saying why.
     status = "draft" if call.status in ("ok", "unknown_tool") else call.status
     return replace(call, status=status, problems=(problem, *call.problems))

@@ -114,8 +114,8 @@ class Recovered:
 class Withdrawn:
     """Calls of earlier events that you must not execute.
 
-    A reasoning tag that closed after them showed that they are reasoning. Index and place stay the
-    same. The event comes at the end.
+    A reasoning tag that closed after them showed that they are reasoning, or the words after them
+    that they are only shown. Index and place stay the same. The event comes at the end.
 
     Attributes:
         span: empty, in front of the tag that closed the reasoning.

@@ -260,7 +260,8 @@ class Quoting:
         if self._goes_on_after(at):
             names.append("lazy")
         lead = self._lead(at, sign != "")
-        names += evidence_of_lead(lead, False)
+        # What was done before is only told if words follow, as the end of the text knows.
+        names += [name for name in evidence_of_lead(lead, False) if name != "past"]
         if has_placeholder(tail[at:end]):
             names.append("placeholder")
         shows = self._weigh(names, tail, at, end if final else None, bool(lead))

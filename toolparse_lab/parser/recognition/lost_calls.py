@@ -10,6 +10,7 @@ from ...core.toolspec import ToolSpec
 from ...core.types import ParseResult, Problem, Span, ToolCall, Withdrawn
 from ...core.types.call import is_held_back
 from ...core.types.server import BESIDE_TEXT, ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED
+from ...core.types.spans import Severity
 from ...formats.registry import protocols
 from ..resolve import as_draft
 from ..state import Log, Setting
@@ -44,10 +45,17 @@ def doubt_empty_calls(log: Log, raw: str, tools: tuple[ToolSpec, ...], read: Rea
         make_drafts(log, doubted, len(raw), BESIDE_TEXT, _BESIDE)
 
 
-def make_drafts(log: Log, places: Sequence[int], at: int, code: str, message: str) -> None:
+def make_drafts(
+    log: Log,
+    places: Sequence[int],
+    at: int,
+    code: str,
+    message: str,
+    severity: Severity = "error",
+) -> None:
     """Turn calls of the log into drafts. at: the offset in raw where that was decided."""
     for i in places:
-        log.calls[i] = as_draft(log.calls[i], code, message)
+        log.calls[i] = as_draft(log.calls[i], code, message, severity)
     if places and not log.silent:
         log.events.append(Withdrawn(Span(at, at), tuple([log.calls[i] for i in places])))
 

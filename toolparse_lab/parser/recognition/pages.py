@@ -63,7 +63,8 @@ def evidence_of_page(before: str) -> str:
 def begins_with_element(after: str) -> bool:
     """Return True if the next thing in a text is an element of a page, or the end of one."""
     tag = _TAG.match(after.lstrip())
-    return tag is not None and _is_element(tag["name"] or "")
+    name = tag["name"] or "" if tag is not None else "-"
+    return _is_element(name) and name not in _FOLDS
 
 
 def may_be_page(name: str, arguments: Mapping[str, object]) -> bool:

@@ -7,6 +7,9 @@
 # reason (`EVIDENCE`); positive weights say that the call is shown. A call whose weights add up to
 # more than zero is shown. No word of a sentence does that alone: the form always counts against it.
 #
+# While a text comes, `fences` weighs what is before a call, and waits for what follows only if
+# something speaks against it. At the end `surroundings` weighs both sides of every call.
+#
 # Words are looked at in the last sentence before the call, and only if it introduces the call. An
 # example is introduced by a word at the sentence's beginning or end; in its middle the word speaks
 # of something else ("for example on the pages of the harbour:").
@@ -57,14 +60,25 @@ _TABLE = (
     Evidence("advice", 2.25, "the words before it say what others can do"),
     Evidence("about-calls", 2.5, "the words before it are about calls in general"),
     Evidence("format", 1.5, "the words before it are about a format"),
+    Evidence("past", 2.75, "the words before it tell what was done"),
+    Evidence("unsaid", 1.25, "the words before it do not say that it is done"),
     Evidence("intent", -1.5, "the words before it say that it is done"),
     # the call, and what follows
     Evidence("placeholder", 2.5, "a value of it is a placeholder"),
     Evidence("last", -1.0, "nothing follows it"),
     Evidence("words-after", 1.0, "words follow it"),
+    Evidence("few-words-after", -0.5, "a word or two follow it"),
     Evidence("explained", 1.5, "the words after it explain it"),
-    Evidence("intent-after", -1.0, "the words after it go on with the work"),
-    Evidence("request", 2.0, "the request asks for an example"),
+    Evidence("parameters", 2.5, "the words after it name its parameters"),
+    Evidence("asks", 3.25, "the words around it ask if it may be done"),
+    Evidence("question", 1.25, "a question to the reader ends the answer"),
+    Evidence("sentence", 3.5, "a sentence goes on after it"),
+    Evidence("items", 3.0, "it is between two items of a list"),
+    Evidence("labels", 3.0, "labels are before and after it"),
+    Evidence("closed-markup", 4.0, "a block of markup ends after it"),
+    Evidence("letter", 3.0, "it is in a letter"),
+    Evidence("intent-after", -1.5, "the words after it go on with the work"),
+    Evidence("request", 3.5, "the request asks for an example"),
 )
 EVIDENCE: dict[str, Evidence] = {evidence.name: evidence for evidence in _TABLE}
 _AT_MOST_AFTER = -1.0  # what the text after a call can say at most for it
@@ -163,7 +177,8 @@ _FORMAT_IS = re.compile(
 )
 # What others can do, in the last clause: "as you cannot see it, I print it:" is none.
 _ADVICE = _words(
-    r"(?:you|users?|developers?|someone|anyone|people)\s+(?:\w+\s+)?"
+    r"(?:il suffit|basta \w+|wystarczy|volstaat|достаточно|only (?:has|have) to)"
+    r"|(?:you|users?|developers?|someone|anyone|people)\s+(?:\w+\s+)?"
     r"(?:can|could|would|might|may|should|must|have to|need to|use|call|write|run|type)"
     r"|(?:one|we)\s+(?:can|could|would|might|may|should)"
     r"|(?:would|could|might) (?:be|look|have|call|use|write|send|run)"
@@ -182,7 +197,7 @@ _ADVICE = _words(
     r"|(?:je|u|men) (?:kunt|kan|zou|moet)|(?:gebruikt|schrijft|roept) men|zou(?:den)?|kun je"
     r"|można|możesz|należy|trzeba|używa się|pisze się|mógłb\w*|mogł\w*"
     r"|можно|может(?:е|ся)|можешь|нужно|следует|бы|используют|пишут",
-    "可以|你能|您能|应该|应当|可用|できます|できる|場合は|書けます|書きます|てください"
+    "只需|可以|你能|您能|应该|应当|可用|できます|できる|場合は|書けます|書きます|てください"
     "|수 있|려면|하면 됩|세요",
 )
 # A call as a thing among others: with an indefinite article, or as the topic where there is none.
@@ -200,7 +215,8 @@ _ABOUT_CALLS = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(
-    r"(?<!\w)(?:i|i['’]\w+|we|let['’]?s|let me|ich|wir|je|j['’]\w+|nous|yo|eu|io|ik|ja|я|мы)(?!\w)"
+    r"(?<!\w)(?:i|i['’]\w+|we|let['’]?s|let me|ich|wir|je(?! voor)|j['’]\w+"
+    r"|nous|yo|eu|io|ik|ja|я|мы)(?!\w)"
     r"|我|私|僕|제가|저는",
     re.IGNORECASE,
 )
@@ -209,13 +225,14 @@ _WHOEVER = re.compile(
     r"\A\W*(?:(?:if|when|falls|wenn|si|quand|se|als|gdyby|jeśli|если|кому)\W+(?:бы\W+)?)?"
     r"(?:some(?:body|one)|any(?:body|one)|who(?:ever)?|people|jemand|wer|quelqu['’]un|qui|alguien"
     r"|quien"
-    r"|qualcuno|chi|alguém|quem|iemand|wie|ktoś|kto|кто(?:-то)?|нужна)(?!\w)"
+    r"|qualcuno|chi|alguém|quem|iemand|wie(?! \w+\W*\Z)|ktoś|kto|кто(?:-то)?|нужна)(?!\w)"
     r"|如果有人|的人(?:会|可以|就)|もし誰か|な人は|누군가|사람은",
     re.IGNORECASE,
 )
 # What would be: a supposition, or a verb in the conditional.
 _SUPPOSED = re.compile(
-    r"(?<!\w)(?:suppos(?:e|ing)|assum(?:e|ing)|imagine|angenommen|gesetzt den fall|stell dir vor"
+    r"\A\W*should(?!\w)"
+    r"|(?<!\w)(?:suppos(?:e|ing)|assum(?:e|ing)|imagine|angenommen|gesetzt den fall|stell dir vor"
     r"|supposons|imaginons"
     r"|supongamos|imagin(?:a|emos)|supponiamo|immagin(?:a|iamo)|suponhamos|stel (?:dat|je voor)"
     r"|załóżmy|przypuśćmy"
@@ -247,7 +264,7 @@ _REFUSAL = _words(
     r"|exécut"
     r"|ejecut|esegu|uitgevo|wykon|выполн)\w*|(?:ausgeführt wird|se ejecuta|si esegue)\W(?:nichts"
     r"|nada"
-    r"|nulla)|(?:don['’]t|do not) (?:run|execute|call) (?:this|it|that)"
+    r"|nulla)|not doing (?:it|so|that)|(?:don['’]t|do not) (?:run|execute|call) (?:this|it|that)"
     rf"|(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca|have)"
     rf"(?:\s+not|n['’]t)\s+(?:\w+\s+)?{_ACTS}|(?:will|do|did|would) not\W*\Z|cannot {_ACTS}"
     rf"|never {_ACTS}|not going to {_ACTS}|(?:instead of|avoid) (?:this|that|{_ACTS})"
@@ -295,14 +312,19 @@ _INTENT = _words(
     r"i['’](?:ll|m|ve)|i (?!can|could|would|might|should|was|were|am told)\w+|let me"
     r"|let['’]s|we['’]ll"
     r"|going to|now|here (?:is|are|goes|it)|here['’]s|sure|okay|ok|first|next|then|\A\W*\w+ing"
-    r"|ich|wir|jetzt|nun|zuerst|dann|hier|je|j['’]\w+|nous|voici|maintenant|d['’]abord"
+    r"|(?:\A\W*|[,;:] )(?:\w+ing|\w+(?:[аяеуы]ю|рю|лю|шу|чу|щу)|\w+(?:am|uję)"
+    r"|l[oaie]s? \w+o(?!\w)|(?!also|[ioe]nto|[eit]sto|questo|c[oó]mo|[cq]uando)\w{2,}o (?=\w))"
+    r"|again|once more|noch\s?mals?|noch einmal|neue|de nouveau|nouvelle|de nuevo|otra vez|nueva"
+    r"|nova|novamente|opnieuw|nogmaals|снова|ещё раз|новый"
+    r"|ich|wir|jetzt|nun|zuerst|dann|hier|je(?! voor)|j['’]\w+|nous|voici|maintenant|d['’]abord"
     r"|voy|vamos|ahora|primero|aquí|consulto|busco|vou|agora|primeiro|aqui|sto|vado|ora|prima|ecco"
     r"|adesso|ik|we|nu|eerst|even|hier|teraz|zaraz|najpierw|oto|sprawdz\w+"
     r"|я|мы|сейчас|теперь|сначала|вот|давай\w*",
-    "我|现在|让|这是|します|ます|ましょう|겠습니다|게요|합니다|죠",
+    "我|现在|让|这是|(?<!てい)ます|ましょう|겠습니다|게요|합니다|죠",
 )
 _AFTER_EXPLAINS = re.compile(
-    r"\A\W*(?:(?:please )?(?:note|replace|where|this (?:would|will|call|command|code|is"
+    r"\A\W*(?:(?:please )?(?:note|replace|change|adapt|where|(?:this|it|here|that) \w+s"
+    r"|this (?:would|will|call|command|code|is"
     r"|shows|deletes"
     r"|sends)|that (?:is|would)|make sure|remember|keep in mind|be careful|it (?:is|would|will))"
     r"|(?:bitte )?beachte\w*|ersetz\w+|dabei|wobei|remplac\w+|notez|où|attention|reemplaz\w+"
@@ -316,6 +338,10 @@ _PLACEHOLDER = re.compile(
     r"|your[_-]\w+|x{3,}|X{3,}|\[(?:your|the|insert)[ _][\w ]{1,40}\]|\{\{\s?\w{1,40}\s?\}\}"
     r"|<(?:your|the|insert)[ _-][\w -]{1,40}>)(?=[\"'<,)\s]|\Z)"
 )
+_STANDS_IN = re.compile(
+    r"<[^<>]{1,40}>|\[[^\[\]]{1,40}\]|\{{1,2}[^{}]{1,40}\}{1,2}|\.\.\.|\u2026|x{3,}|X{3,}"
+    r"|\$\{?[A-Z][A-Z_]+\}?|(?:your|YOUR|name_of|insert)[_ -]\w+"
+)
 _SENTENCE_END = re.compile(
     r"[.!?\u2026]+[)\"'\u201d*_]*\s+(?=\S)|[\u3002\uff01\uff1f](?=\S)|[!?](?=[^\x00-\x7f])"
 )
@@ -326,6 +352,8 @@ _HEADING = re.compile(r"\s*(?:#{1,6}\s+[^\n]{1,60}|\*\*[^*\n]{1,60}\*\*:?)\s*\Z"
 _STEP = re.compile(r"[ \t]*(?:\*\*)?(?:step\s+)?\d{1,2}[.):][ \t]", re.IGNORECASE)
 _LONGEST_SENTENCE = 300
 _LONGEST_REQUEST = 2000
+_SIGNS_OF_WORDS = re.compile(r"[\u3040-\u9fff]")  # each is half a word
+_TAG = re.compile(r"</?\w[^<>\n]{0,40}>")
 
 
 def last_sentence(line: str) -> str:
@@ -357,7 +385,8 @@ def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
     (('example',), ())
     """
     line = _TOKEN.sub(" ", line).strip()[-_LONGEST_SENTENCE:]
-    introduces = _ANY_COLON.search(line) is not None
+    is_question = line.rstrip(" *_").endswith(("?", "\uff1f"))
+    introduces = is_question or _ANY_COLON.search(line) is not None
     if not line or (plain and not introduces):
         return ()
     sentence = last_sentence(line)
@@ -385,9 +414,13 @@ def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
             names.append("about-calls")
     if _STEP.match(line):
         names.append("step")
+    if (is_question or _IF.match(sentence)) and _ASKS.search(sentence):
+        names.append("asks")
     # Words about what is done count against others, and against a frame.
-    is_undone = not {"about-calls", "advice", "refusal", "reported"}.isdisjoint(names)
-    if (names or not plain) and not is_undone and _INTENT.search(sentence):
+    is_undone = not {"about-calls", "advice", "asks", "refusal", "reported"}.isdisjoint(names)
+    if not plain and _PAST.search(sentence):
+        names.append("past")
+    elif (names or not plain) and not is_undone and _INTENT.search(sentence):
         names.append("intent")
     return tuple(names)
 
@@ -397,7 +430,7 @@ def _introduces_example(sentence: str) -> bool:
         return True
     # An example of a format, or of what others can do.
     is_about = _FORMAT.search(sentence) is not None or _ADVICE.search(sentence) is not None
-    if is_about and _MENTIONED.search(sentence) and not _INTENT.search(_clause(sentence)):
+    if is_about and _MENTIONED.search(sentence) and not _INTENT.search(sentence):
         return True
     format = _FORMAT_IS.search(sentence)
     if format is not None and (len(sentence.split()) < 3 or not _INTENT.search(sentence)):
@@ -412,19 +445,121 @@ def _introduces_example(sentence: str) -> bool:
     return False
 
 
+# What somebody did before, and what came of it may follow.
+_PAST = re.compile(
+    r"(?<!\w)(?:i (?:\w+ed|ran|sent|did|made|got|wrote)|what i did|come from"
+    r"|was (?:\w+ )?(?:run|sent|made|called)|ich habe|habe ich|j['’]ai|ho \w+[ts]o"
+    r"|(?:llam|us|envi|ejecut)é|(?:cham|us|envi)ei|ik heb|я (?:вызва|отправи|сдела)л\w*"
+    r"|(?:wywoła|wysła|zrobi)łe?m)(?!\w)|[叫呼用出行]\w{0,4}ました|了工具|调用了|했습니다",
+    re.IGNORECASE,
+)
+# The reader is asked if it may be done.
+_ASKS = re.compile(
+    r"(?<!\w)(?:(?:shall|should|may|can) (?:i|we)|do you (?:want|agree)|go(?:-| )ahead|confirm"
+    r"|is (?:this|that|it) (?:what|right|ok)|approv\w+|reply|permission|prefer|up to you|agree"
+    r"|let me know|for your (?:word|answer|reply)|soll ich|darf ich|bestätig\w+|bescheid"
+    r"|einverstanden|zustimm\w+|dois-je|puis-je|voulez-vous|confirm\w+|d['’]accord|dites-moi"
+    r"|continúo|procedo|(?:quiere|desea)s?|acuerdo|av[íi]s[ea]me|posso|devo|deseja|acordo"
+    r"|concordar|mi faccia sapere|vuole|zal ik|mag ik|akkoord|daj znać|zgadzasz"
+    r"|mam (?:wysłać|kontynuować)|продолжить|подтверд\w+|согласны|дайте знать)(?!\w)"
+    r"|可以.{0,6}吗|是否|确认|同意|请告诉|よろしい|しましょうか|確認して(?:ください|いただ)|了承"
+    r"|お知らせ|할까요|진행|확인해 주|동의",
+    re.IGNORECASE,
+)
+# Of the sentence after it: the work goes on, or its result is waited for.
+_WORKS_ON = re.compile(
+    rf"{_FIRST_PERSON.pattern}"
+    r"|(?<!\w)(?:moment\w*|instant\w*|wait|stand by|hold on|now|back|minutes?|jetzt|maintenant"
+    r"|ahora|agora|adesso|ora|nu|teraz|gleich|enseguida|attimo|zo|сейчас"
+    r"|секунд\w*|минут\w*|chwil\w*|zaraz)(?!\w)"
+    r"|\A\W*(?:after(?:wards| that)|then|danach|ensuite|après|después|depois|poi|dopo|daarna|potem"
+    r"|потом|затем)(?!\w)"
+    r"|稍等|请等|之后|马上|待ち|その後|すぐ|もうすぐ|잠시|기다|그다음|곧",
+    re.IGNORECASE,
+)
+_IF = re.compile(
+    r"\W*(?:if|once|when|with your|should|wenn|falls|sobald|si|cuando|quand|se|als|zodra|jeśli|gdy"
+    r"|если|когда)(?!\w)|\W*(?:如果|若|ご)",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(
+    r"[a-zß-öø-ÿа-яё]|[,;)，；）、]|[をとにがはで]|(?:[을를은는이가]|라고|으?로)\s|[来并而后时的会]"
+)
+_LABEL = r"[^\w\n]{0,6}\w[\w ()./'’-]{0,40}(?:[:：]\W{0,4}|\*\*)(?=\s|\Z|[^\x00-\xff])"
+_PAIRS = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"), ("『", "』"))
+_IS_LABEL = re.compile(_LABEL)
+_HAS_LABEL = re.compile(rf"^{_LABEL}", re.MULTILINE)
+_LIST_ITEM = re.compile(
+    r"[ \t]*(?:[*_#]{1,3} ?)?(?:(?:step |schritt )?\d{1,2}[.):]|[-*•] )", re.IGNORECASE
+)
+_MARKUP_ENDS = re.compile(r"\\end\{|#\+end|[\"']{3}|`\}|[>%]{3}", re.IGNORECASE)
+
+
+def is_long(words: str) -> bool:
+    """Return True for more than a word or two, which say little."""
+    return len(words.split()) > 2 or len(_SIGNS_OF_WORDS.findall(words)) > 5
+
+
 def evidence_after(after: str) -> tuple[str, ...]:
     """Return the evidence in the text after a call, without the marks that close its frame."""
-    words = after.strip(" \t\r\n`~\"'")
+    words = _TAG.sub("", after).strip(" \t\r\n`~\"'")
     if not re.search(r"\w", words):
         return ("last",)
     first = words.partition("\n")[0][:_LONGEST_SENTENCE]
-    if _AFTER_EXPLAINS.match(first) or _REFUSAL.search(first) or _ADVICE.search(first):
-        return ("words-after", "explained")
-    return ("words-after", "intent-after") if _INTENT.search(first) else ("words-after",)
+    is_working = _WORKS_ON.search(_SENTENCE_END.split(first)[0]) is not None
+    # A word or two say little.
+    names = ["words-after" if is_long(words) else "few-words-after"]
+    if _ASKS.search(first) or _ASKS.search(words[-_LONGEST_SENTENCE:].rpartition("\n")[2]):
+        return ("words-after", "asks")
+    if words.endswith(("?", "\uff1f")):
+        names = ["words-after", "question"]
+    if _REFUSAL.search(first) or any(
+        _AFTER_EXPLAINS.match(sentence) or _ADVICE.search(sentence)
+        for sentence in _SENTENCE_END.split(first)
+        if not is_working
+    ):
+        names.append("explained")
+    elif is_working:
+        names.append("intent-after")
+    return tuple(names)
+
+
+def evidence_between(before: str, after: str) -> tuple[str, ...]:
+    """Return the evidence in what is on both sides of a call.
+
+    >>> evidence_between("You could call", "for that.")
+    ('sentence',)
+    >>> evidence_between("2. Enter the payment:", "3. Wait for the receipt.")
+    ('items',)
+    """
+    lead, rest = before.rstrip().rpartition("\n")[2], after.lstrip()
+    names: list[str] = []
+    if _GOES_ON.match(rest) and not _INTENT.match(rest):
+        names.append("sentence")
+    if _LIST_ITEM.match(lead) and _LIST_ITEM.match(rest):
+        names.append("items")
+    if is_label(lead) and _HAS_LABEL.search(rest):
+        names.append("labels")
+    paragraph = before.rpartition("\n\n")[2]
+    if any(paragraph.count(a) > paragraph.count(b) and b in rest for a, b in _PAIRS) or (
+        paragraph.count('"') % 2 and rest.count('"') % 2
+    ):
+        names.append("quotation")
+    if _MARKUP_ENDS.match(rest):
+        names.append("closed-markup")
+    return tuple(names)
 
 
 _ASKED = re.compile(
-    rf"(?<!\w)(?<!for )(?:{_SAMPLE})(?: +(?:\w+['’])?\w+){{0,5}}? +(?:\w+['’])?{_CALL}(?!\w)"
+    r"(?:explain|describe|document) .{0,20}(?:tool|function)[- ]calls?(?!\w)"
+    r"|(?:what|how) .{0,30}(?<!\w)calls? (?:would |should )?(?:looks? like|is written)"
+    r"|how (?:would|do|could|should) \w+ (?:write|format|phrase) (?:a|the|such) .{0,9}calls?(?!\w)"
+    r"|(?:just|only) (?:show|print|write|give)(?: me)? (?:the|a) .{0,9}calls?(?!\w)"
+    r"|wie sieht .{0,30}aufruf.{0,20} aus|à quoi ressemble .{0,20}appel|se escribe .{0,12}llamada"
+    r"|como se escreve .{0,12}chamada|che aspetto ha .{0,12}chiamata"
+    r"|как (?:выгляд|пиш)\w+ .{0,9}вызов|调用.{0,6}(?:格式|语法|写法)"
+    r"|呼び出し.{0,9}(?:書き|書く|形式)|호출.{0,9}(?:형식|어떻게)"
+    rf"|(?<!\w)(?<!for )(?:{_SAMPLE})(?: +(?:\w+['’])?\w+){{0,5}}? +(?:\w+['’])?{_CALL}(?!\w)"
     rf"|(?<!\w){_CALL} (?:{_SAMPLE})(?!\w)|(?<!\w)(?:beispielaufruf|voorbeeldaanroep)"
     rf"|(?:{_SAMPLE_SIGNS}).{{0,12}}(?:呼び出|调用|호출|ツール|工具|도구)",
     re.IGNORECASE,
@@ -438,6 +573,20 @@ def asks_for_example(text: str) -> bool:
     (True, False)
     """
     return _ASKED.search(text[-_LONGEST_REQUEST:]) is not None
+
+
+def is_label(before: str) -> bool:
+    """Return True if the last line of a text begins with a label, as "Right:" is one."""
+    return _IS_LABEL.match(before.rstrip().rpartition("\n")[2]) is not None
+
+
+def is_placeholder(value: str) -> bool:
+    """Return True if a value as a whole stands for another one.
+
+    >>> [is_placeholder(v) for v in ("{to}", "YOUR_NAME", "Ann")]
+    [True, True, False]
+    """
+    return _STANDS_IN.fullmatch(value) is not None
 
 
 def has_placeholder(text: str) -> bool:
