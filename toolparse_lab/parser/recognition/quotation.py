@@ -488,6 +488,7 @@ _GOES_ON = re.compile(
 _LABEL = r"[^\w\n]{0,6}\w[\w ()./'’-]{0,40}(?:[:：]\W{0,4}|\*\*)(?=\s|\Z|[^\x00-\xff])"
 _PAIRS = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"), ("『", "』"))
 _IS_LABEL = re.compile(_LABEL)
+_OBSERVED = re.compile(r"\W*observation", re.IGNORECASE)
 _HAS_LABEL = re.compile(rf"^{_LABEL}", re.MULTILINE)
 _LIST_ITEM = re.compile(
     r"[ \t]*(?:[*_#]{1,3} ?)?(?:(?:step |schritt )?\d{1,2}[.):]|[-*•] )", re.IGNORECASE
@@ -515,7 +516,7 @@ def evidence_after(after: str) -> tuple[str, ...]:
         names = ["words-after", "question"]
     if _REFUSAL.search(first) or any(
         _AFTER_EXPLAINS.match(sentence) or _ADVICE.search(sentence)
-        for sentence in _SENTENCE_END.split(first)
+        for sentence in ([first] if _LIST_ITEM.match(first) else _SENTENCE_END.split(first))
         if not is_working
     ):
         names.append("explained")
@@ -538,7 +539,8 @@ def evidence_between(before: str, after: str) -> tuple[str, ...]:
         names.append("sentence")
     if _LIST_ITEM.match(lead) and _LIST_ITEM.match(rest):
         names.append("items")
-    if is_label(lead) and _HAS_LABEL.search(rest):
+    # A result that the model makes up has the label of one.
+    if is_label(lead) and _HAS_LABEL.search(rest) and not _OBSERVED.match(rest):
         names.append("labels")
     paragraph = before.rpartition("\n\n")[2]
     if any(paragraph.count(a) > paragraph.count(b) and b in rest for a, b in _PAIRS) or (

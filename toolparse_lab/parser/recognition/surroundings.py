@@ -58,7 +58,7 @@ class _Group:
         after = self.after if is_last else self.after.rpartition("\n\n")[0]
         lead = self.before.rstrip().rpartition("\n")[2]
         said = evidence_after(after)
-        if "last" in said and (ends or not is_last):
+        if "last" in said and ends:
             said = ()
         leads = evidence_of_lead(lead, not ends)
         names = ["line" if self.is_bare else "delimiters", *leads, *said]
