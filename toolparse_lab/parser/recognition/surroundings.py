@@ -90,7 +90,7 @@ def shown_at_end(log: Log, raw: str, setting: Setting) -> Iterator[tuple[list[in
     evidence = [group.evidence(log, ends, group is groups[-1], keys) for group in groups]
     shown = [score(names) > 0 for names in evidence]
     for group, names, is_shown in zip(groups, evidence, shown, strict=True):
-        if not is_shown and (log.shown or any(shown)):
+        if not is_shown and (any(shown) or (ends and log.shown)):
             names.append("among")
             if is_label(group.before):
                 names.append("labels")
