@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...core.types import ToolCall
+from ...core.types.call import is_repeat
 from ..state import Log, Setting
 from .attempts import parameter_names
 from .pages import begins_with_element
@@ -82,6 +83,9 @@ class _Group:
 
 def shown_at_end(log: Log, raw: str, setting: Setting) -> Iterator[tuple[list[int], str]]:
     """Yield the places of calls that are only shown, and why."""
+    # What is said again is meant, and one of the two is a draft already.
+    if any(map(is_repeat, log.calls)):
+        return
     groups = list(_groups(log, raw))
     if not any(_WORD.search(group.before) or _WORD.search(group.after) for group in groups):
         return
