@@ -7,7 +7,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -93,9 +92,10 @@ def run_demo(
     folder.mkdir(parents=True, exist_ok=True)
     color = sys.stdout.isatty() if color is None else color
     width = shutil.get_terminal_size((100, 24)).columns
-    recorded = recorded_report()
-    say(f"Recorded answers of two tool callers:\n\n{conclusion_text(recorded, width)}\n")
-    page = recorded.save(folder / "report.html")
+    with Lab(folder / "models.db") as lab:
+        recorded = recorded_report(lab)
+        say(f"Recorded answers of two tool callers:\n\n{conclusion_text(recorded, width)}\n")
+        page = recorded.save(folder / "report.html")
     say("Now the same job live. With 135 million parameters the model cannot rank protocols.\n")
     # Its own store, so that a second demo finds its answers and asks nothing.
     with Lab(folder / "runs.db") as lab:
@@ -181,20 +181,17 @@ def next_command(folder: Path) -> str:
     return f"toolparse view latest --store {shlex.quote(str(folder / 'runs.db'))}"
 
 
-def recorded_report() -> Report:
+def recorded_report(lab: Lab) -> Report:
     """Return the report of the recorded tool callers: two models in seven protocols."""
-    with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "runs.db") as lab:
-        lab.replaying(example_recording(models=True))
-        plan = lab.plan(
-            example_cases().filter(recorded=True),
-            RECORDED,
-            RECORDED_PROTOCOLS,
-            wording="brief",
-            max_tokens=256,
-        )
-        report = lab.run(plan, progress=False).report(title="Two tool callers, seven protocols")
-        report.frame  # noqa: B018  counted before the store is gone
-        return report
+    lab.replaying(example_recording(models=True))
+    plan = lab.plan(
+        example_cases().filter(recorded=True),
+        RECORDED,
+        RECORDED_PROTOCOLS,
+        wording="brief",
+        max_tokens=256,
+    )
+    return lab.run(plan, progress=False).report(title="Two tool callers, seven protocols")
 
 
 def conclusion_text(report: Report, width: int) -> str:
