@@ -78,6 +78,8 @@ CAUSES: Mapping[str, Cause] = {
     "context_overflow": Cause("request too long", "it did not fit the model's context", "f-no"),
     "reader_error": Cause("parser failed", "the parser of another project failed", "f-no"),
     "call.looks-like": Cause("call not read", _SHAPED, "f-2"),
+    "json": Cause("call not read", _SHAPED, "f-2", "JSON in the text"),
+    "code": Cause("call not read", _SHAPED, "f-2", "code in the text"),
     "attempted_unparseable": Cause("call not read", _SHAPED, "f-2"),
     "call.echoed": Cause("repeated from the prompt", "the model did not write it", "f-2"),
     "call.held-back": Cause("shown, not made", "the text only shows the call", "f-2"),
