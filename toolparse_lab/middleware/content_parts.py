@@ -373,8 +373,11 @@ _MOST_TRIED = 2  # tools, and slots of each, at one look
 _BEGINS_MORE = "\\&<"  # an escape, an entity or a tag may begin here
 _LONGEST = 12  # of an escape or an entity
 _NO_CALL = "This input is not a call after all."
-_THOUGHT = "This call was a thought of the model. Do not execute it."
 _CHANGED = "This input was read otherwise in the end."
+
+
+def _why_draft(call: ToolCall) -> str:
+    return call.problems[0].message if call.problems else "the call is a draft"
 
 
 class _Slot(NamedTuple):
@@ -521,8 +524,13 @@ class ToolInputs:
         return parts
 
     def withdrawn(self, calls: Iterable[ToolCall]) -> list[Part]:
-        """Return the parts that take back calls which came already: they were thoughts."""
-        return [_error(_Input(self._id_of(c), None, c.name, []), _THOUGHT) for c in calls]
+        """Return the parts that take back calls which came already: they were thoughts, or only
+        shown.
+        """
+        return [
+            _error(_Input(self._id_of(c), None, c.name, []), f"Do not execute it: {_why_draft(c)}.")
+            for c in calls
+        ]
 
     def show(self) -> list[Part]:
         """Return what the text so far adds to the inputs of the open body."""

@@ -69,6 +69,7 @@ _TABLE = (
     Evidence("words-after", 1.0, "words follow it"),
     Evidence("few-words-after", -0.5, "a word or two follow it"),
     Evidence("explained", 1.5, "the words after it explain it"),
+    Evidence("adapted", 2.5, "the words after it say what to change in it"),
     Evidence("parameters", 2.5, "the words after it name its parameters"),
     Evidence("asks", 3.25, "the words around it ask if it may be done"),
     Evidence("question", 1.25, "a question to the reader ends the answer"),
@@ -333,6 +334,15 @@ _AFTER_EXPLAINS = re.compile(
     "|请注意|注意|其中|ただし|なお|ここで|これは|주의|여기서|이)",
     re.IGNORECASE,
 )
+# What the reader is to change in it before use.
+_ADAPT = _words(
+    r"(?:replac|substitut|adapt|adjust)(?:e|ing)? (?:the|this|it|your|\w+ (?:with|by))"
+    r"|change the|fill in|(?:ersetz|anpass|pass)\w*(?= sie|\W*\Z)|ersetzen|anpassen|remplac\w+"
+    r"|adapt(?:er|ez|ar|are|e)|reemplac\w+|sustituy\w+|cambi(?:e|a|ar|are) (?:el|la|lo|il|il)"
+    r"|substitu(?:a|ir)|troque|sostitui\w*|vervang\w*|pas \w+ \w+ aan|aanpassen|zastąp\w*|zamień"
+    r"|zmień|замени\w*|измени\w*|поменя\w*|подставь\w*",
+    "替换|换成|改成|置き換え|変えて|変更|바꾸|변경",
+)
 _PLACEHOLDER = re.compile(
     r"[\"'>=:(\s](?:(?<=[\"'])<[A-Za-z][\w .-]{0,40}>(?=[\"'])|\\?\.\.\.|\u2026|YOUR[_-][A-Z_]+"
     r"|your[_-]\w+|x{3,}|X{3,}|\[(?:your|the|insert)[ _][\w ]{1,40}\]|\{\{\s?\w{1,40}\s?\}\}"
@@ -418,7 +428,7 @@ def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
         names.append("asks")
     # Words about what is done count against others, and against a frame.
     is_undone = not {"about-calls", "advice", "asks", "refusal", "reported"}.isdisjoint(names)
-    if not plain and _PAST.search(sentence):
+    if not plain and introduces and _PAST.search(sentence):
         names.append("past")
     elif (names or not plain) and not is_undone and _INTENT.search(sentence):
         names.append("intent")
@@ -447,7 +457,7 @@ def _introduces_example(sentence: str) -> bool:
 
 # What somebody did before, and what came of it may follow.
 _PAST = re.compile(
-    r"(?<!\w)(?:i (?:\w+ed|ran|sent|did|made|got|wrote)|what i did|come from"
+    r"(?<!\w)(?:i (?!(?:ne|proce|succe|fe)ed)(?:\w+ed|ran|sent|did|made|got|wrote)|what i did|come from"
     r"|was (?:\w+ )?(?:run|sent|made|called)|ich habe|habe ich|j['’]ai|ho \w+[ts]o"
     r"|(?:llam|us|envi|ejecut)é|(?:cham|us|envi)ei|ik heb|я (?:вызва|отправи|сдела)л\w*"
     r"|(?:wywoła|wysła|zrobi)łe?m)(?!\w)|[叫呼用出行]\w{0,4}ました|了工具|调用了|했습니다",
@@ -457,13 +467,13 @@ _PAST = re.compile(
 _ASKS = re.compile(
     r"(?<!\w)(?:(?:shall|should|may|can) (?:i|we)|do you (?:want|agree)|go(?:-| )ahead|confirm"
     r"|is (?:this|that|it) (?:what|right|ok)|approv\w+|reply|permission|prefer|up to you|agree"
-    r"|let me know|for your (?:word|answer|reply)|soll ich|darf ich|bestätig\w+|bescheid"
-    r"|einverstanden|zustimm\w+|dois-je|puis-je|voulez-vous|confirm\w+|d['’]accord|dites-moi"
-    r"|continúo|procedo|(?:quiere|desea)s?|acuerdo|av[íi]s[ea]me|posso|devo|deseja|acordo"
-    r"|concordar|mi faccia sapere|vuole|zal ik|mag ik|akkoord|daj znać|zgadzasz"
-    r"|mam (?:wysłać|kontynuować)|продолжить|подтверд\w+|согласны|дайте знать)(?!\w)"
-    r"|可以.{0,6}吗|是否|确认|同意|请告诉|よろしい|しましょうか|確認して(?:ください|いただ)|了承"
-    r"|お知らせ|할까요|진행|확인해 주|동의",
+    r"|let me know (?:if|whether) i|for your (?:word|answer|reply)|soll ich|darf ich|bestätig\w+"
+    r"|einverstanden|zustimm\w+|dois-je|puis-je|voulez-vous|confirm\w+|d['’]accord"
+    r"|continúo|procedo|(?:quiere|desea)s?|acuerdo|posso|devo|deseja|acordo"
+    r"|concordar|vuole|zal ik|mag ik|akkoord|zgadzasz"
+    r"|mam (?:wysłać|kontynuować)|продолжить|подтверд\w+|согласны)(?!\w)"
+    r"|可以.{0,6}吗|是否|确认|同意|よろしい|しましょうか|確認して(?:ください|いただ)|了承"
+    r"|할까요|진행|확인해 주|동의",
     re.IGNORECASE,
 )
 # Of the sentence after it: the work goes on, or its result is waited for.
@@ -477,6 +487,13 @@ _WORKS_ON = re.compile(
     r"|稍等|请等|之后|马上|待ち|その後|すぐ|もうすぐ|잠시|기다|그다음|곧",
     re.IGNORECASE,
 )
+# What more may be done: the call itself needs no leave.
+_MORE = _words(
+    r"also|too|else|another|other|more|as well|next|auch|noch|weitere\w*|andere\w*|aussi|autres?"
+    r"|plus|también|otr[oa]s?|más|também|outr[oa]s?|mais|anche|altr[oaie]|ook|nog|andere|też|także"
+    r"|inn\w+|ещё|друг\w+|также",
+    "也|还|別|他に|また|또|더",
+)
 _IF = re.compile(
     r"\W*(?:if|once|when|with your|should|wenn|falls|sobald|si|cuando|quand|se|als|zodra|jeśli|gdy"
     r"|если|когда)(?!\w)|\W*(?:如果|若|ご)",
@@ -485,6 +502,7 @@ _IF = re.compile(
 _GOES_ON = re.compile(
     r"[a-zß-öø-ÿа-яё]|[,;)，；）、]|[をとにがはで]|(?:[을를은는이가]|라고|으?로)\s|[来并而后时的会]"
 )
+_IS_OVER = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\s*_\"')\]`]*\Z")
 _LABEL = r"[^\w\n]{0,6}\w[\w ()./'’-]{0,40}(?:[:：]\W{0,4}|\*\*)(?=\s|\Z|[^\x00-\xff])"
 _PAIRS = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"), ("『", "』"))
 _IS_LABEL = re.compile(_LABEL)
@@ -510,9 +528,10 @@ def evidence_after(after: str) -> tuple[str, ...]:
     is_working = _WORKS_ON.search(_SENTENCE_END.split(first)[0]) is not None
     # A word or two say little.
     names = ["words-after" if is_long(words) else "few-words-after"]
-    if _ASKS.search(first) or _ASKS.search(words[-_LONGEST_SENTENCE:].rpartition("\n")[2]):
+    last = words[-_LONGEST_SENTENCE:].rpartition("\n")[2]
+    if any(_ASKS.search(line) and not _MORE.search(line) for line in (first, last)):
         return ("words-after", "asks")
-    if words.endswith(("?", "\uff1f")):
+    if words.endswith(("?", "\uff1f")) and is_long(words):
         names = ["words-after", "question"]
     if _REFUSAL.search(first) or any(
         _AFTER_EXPLAINS.match(sentence) or _ADVICE.search(sentence)
@@ -522,6 +541,8 @@ def evidence_after(after: str) -> tuple[str, ...]:
         names.append("explained")
     elif is_working:
         names.append("intent-after")
+    if _ADAPT.search(first):
+        names = [*(name for name in names if name != "explained"), "adapted"]
     return tuple(names)
 
 
@@ -535,7 +556,9 @@ def evidence_between(before: str, after: str) -> tuple[str, ...]:
     """
     lead, rest = before.rstrip().rpartition("\n")[2], after.lstrip()
     names: list[str] = []
-    if _GOES_ON.match(rest) and not _INTENT.match(rest):
+    # After a whole sentence the call is no part of one, and a word or two are none.
+    goes_on = _GOES_ON.match(rest) and not _INTENT.match(rest) and not _IS_OVER.search(lead)
+    if goes_on and (is_long(lead) or is_long(rest.partition("\n")[0])):
         names.append("sentence")
     if _LIST_ITEM.match(lead) and _LIST_ITEM.match(rest):
         names.append("items")

@@ -62,6 +62,10 @@ class _Group:
         if "last" in said and ends:
             said = ()
         leads = evidence_of_lead(lead, not ends)
+        if not _WORD.search(self.before) or not (self.is_bare or leads):
+            # Of a call in its own marks, or one that begins the answer, a model goes on to say what
+            # it does.
+            said = tuple(name for name in said if name != "explained")
         names = ["line" if self.is_bare else "delimiters", *leads, *said]
         if self.before.strip() and ends:
             names += evidence_between(self.before, self.after)
@@ -69,7 +73,8 @@ class _Group:
                 names.append("closed-markup")
             if _MAIL.search(self.before):
                 names.append("letter")
-            if "intent" not in leads and "past" not in leads and is_long(lead):
+            unsaid = {"intent", "past"}.isdisjoint(leads) and (self.is_bare or leads)
+            if unsaid and is_long(lead):
                 names.append("unsaid")
         calls = [log.calls[i] for i in self.places]
         if any(map(_has_placeholder, calls)):
