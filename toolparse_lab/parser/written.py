@@ -127,28 +127,6 @@ class _Unit(NamedTuple):
         return f"{begin}(?P<key>{_KEY}){end}(?P<text>{self.text}){closer}"
 
 
-class _Tagged(NamedTuple):
-    # Parameters of texts that may hold tags: what a parameter begins with, what ends it, and what
-    # is between two.
-    head: re.Pattern[str]
-    closer: str
-    sep: str
-
-    def texts(self, raw: str, start: int) -> list[tuple[str, int, int]]:
-        """Return name, start and end of each text."""
-        found = []
-        while head := self.head.match(raw, start):
-            end = raw.find(self.closer, head.end())
-            if end < 0:
-                break
-            found.append((head[1], head.end(), end))
-            start = end + len(self.closer)
-            if not raw.startswith(self.sep, start):
-                break
-            start += len(self.sep)
-        return found
-
-
 class _Parameters(NamedTuple):
     # Parameters, one after the other. kinds: by group of `units`; None for texts that the schema
     # gives a type. row: all of them.
@@ -157,7 +135,6 @@ class _Parameters(NamedTuple):
     constants: Mapping[int, Value]
     untyped: bool
     stops: str  # characters that no value holds
-    tagged: _Tagged | None = None
     root: tuple[int, int] | None = None
 
 
@@ -301,13 +278,6 @@ class Look:
         else:
             end = hole.row.match(raw, start).end()  # type: ignore[union-attr]
         tail = self.after.match(raw, end)
-        tagged: list[tuple[str, int, int]] = []
-        if tail is None and type(hole) is _Parameters and hole.tagged and tool:
-            tagged = hole.tagged.texts(raw, start)
-            if not all(self._is_raw(name, raw[a:b], tool) for name, a, b in tagged):
-                return None
-            end = tagged[-1][2] + len(hole.tagged.closer) if tagged else end
-            tail = self.after.match(raw, end)
         if tail is None:
             return None
         for mark in marks:
@@ -338,13 +308,8 @@ class Look:
         if type(hole) is _Json:
             call = self._json_call(setting, raw, start, end, value, tool, facts)
         else:
-            call = self._parameter_call(setting, raw, start, end, tool, facts, regs, tagged)
+            call = self._parameter_call(setting, raw, start, end, tool, facts, regs)
         return None if call is None else (call, stop)
-
-    def _is_raw(self, name: str, text: str, tool: ToolSpec) -> bool:
-        if "<" not in text and "&" not in text and text == text.strip():
-            return True
-        return self.owner.codec.is_raw(name, text, tool)
 
     def _json_call(
         self, setting: Setting, raw: str, start: int, end: int, value: Any, tool: ToolSpec | None,
@@ -380,15 +345,14 @@ class Look:
     def _parameter_call(
         self, setting: Setting, raw: str, start: int, end: int, tool: ToolSpec | None,
         facts: tuple[Any, ...], regs: tuple[tuple[int, int], ...],
-        tagged: list[tuple[str, int, int]],
     ) -> ToolCall | None:  # fmt: skip
         hole: Any = self.hole
         number, index, name, name_span, wire_id, problems, segment = facts
         protocol, _, confidence, steps, _ = self.call
         root = hole.root and (regs[hole.root[0]][0], regs[hole.root[1]][0])
         if hole.untyped:
-            texts = [(key, raw[a:b]) for key, a, b in tagged]
-            for unit in () if tagged else hole.unit.finditer(raw, start, end):
+            texts = []
+            for unit in hole.unit.finditer(raw, start, end):
                 last = unit.lastindex
                 texts.append((unit[last - 1], unit[last]))
             if (
@@ -485,10 +449,6 @@ def _unit_places(
     table: dict[str, Origin] = {}
     if root is not None:
         table[""] = Origin(Span(*root))
-    if hole.tagged and hole.row.match(raw, start).end() != end:  # type: ignore[union-attr]
-        for key, a, b in hole.tagged.texts(raw, start):
-            table[f"/{key}"] = Origin(Span(a, b))
-        return table
     for unit in hole.unit.finditer(raw, start, end):
         last = unit.lastindex or 0
         table[f"/{unit[last - 1]}"] = Origin(Span(*unit.span(last)))
@@ -717,15 +677,7 @@ class _Learner:
             others = [(double, kind)]
         for extra in ([others] if others else []) + [[]]:
             for loose in (True, False) if sep != sep.rstrip() and sep.strip() else (False,):
-                hole = _parameters_of([*units, *extra], sep, loose, untyped, stops)
-                yield hole._replace(tagged=self._tagged(string, sep) if untyped else None)
-
-    def _tagged(self, unit: _Unit, sep: str) -> _Tagged | None:
-        before, after = unit.opener.split("\0", 1)
-        if "\0" in after or "\1" in unit.closer or unit.closer.lstrip()[:1] != "<":
-            return None
-        head = re.compile(f"{re.escape(before)}({_KEY}){re.escape(after)}")
-        return _Tagged(head, unit.closer, sep)
+                yield _parameters_of([*units, *extra], sep, loose, untyped, stops)
 
     def _has_escapes(self, quote: str) -> bool:
         try:
