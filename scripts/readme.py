@@ -33,7 +33,7 @@ def demo_block() -> str:
         for protocol, rates in cells.items()
     ]
     words = textwrap.wrap(conclusion_of(report).text, WIDTH)
-    return "\n".join([*lines, "", *words])
+    return "\n".join([*lines, "", "```text", *words, "```"])
 
 
 def with_block(text: str, block: str) -> str:

@@ -417,8 +417,8 @@ def test_recorded_answers_are_read_again(lab: tp.Lab, tmp_path: Path) -> None:
         str(path),
     ):
         pd.testing.assert_frame_equal(lab.reparse(source, policies="none"), expected)
-    again = lab.reparse(run, ["hermes", "auto"], ["safe", "none"], to=tmp_path / "again")
-    assert again == tmp_path / "again"
+    again = lab.reparse(run, ["hermes", "auto"], ["safe", "none"], to=tmp_path / "again.parquet")
+    assert again == tmp_path / "again.parquet"
     assert len(lab.reparse(again, "hermes")) == len(expected)
     with pytest.raises(tp.errors.BadOptions, match="no run of this id"):
         lab.reparse("no-such-run")

@@ -74,7 +74,7 @@ def test_looking_back_for_quotation_is_linear(piece: str) -> None:
 
 @pytest.mark.parametrize(
     ("half", "most"),
-    [("tune", 0.02), ("test", 0.02), ("answers tune", 0.02), ("answers unseen", 0.1)],
+    [("tune", 0.02), ("test", 0.02), ("answers tune", 0.3), ("answers unseen", 0.4)],
 )
 def test_few_calls_are_read_against_their_frame(half: str, most: float) -> None:
     """`benchmarks/quotation.py` prints the rates."""
@@ -90,8 +90,13 @@ OTHER = '{"name": "post_note", "arguments": {"title": "tides"}}'
 SURROUNDED = {
     "asked": ("I am about to send:\n\n%s\n\nShall I go ahead?", False),
     "a sentence": ("You could call\n\n%s\n\nfor that.", False),
-    "two items": ("1. Log in.\n2. Reboot it:\n\n%s\n\n3. Wait.", False),
-    "two labels": ("Expected output:\n\n%s\n\nActual output: nothing.", False),
+    "two items": ("1. Log in.\n2. Reboot it:\n\n%s\n\n3. Wait.", True),
+    "two labels": ("**Plan:** look it up\n\n%s\n\n**Status:** waiting for it.", True),
+    "more is offered": ("%s\n\nShould I also look at the other harbours?", True),
+    "what it does": ("%s\n\nThis will reboot the boat.", True),
+    "let me know": ("%s\n\nLet me know if you want another one.", True),
+    "a need": ("I need this first.\n\n%s\n\nThen I'll write the mail.", True),
+    "inches": ('You asked for 5" of rain:\n%s\nI\'ll tell you if it is more than 5" then.', True),
     "past": ("I called the tool like this:\n\n%s\n\nIt returned five rows.", False),
     "markup": ("#+BEGIN_SRC text\n%s\n#+END_SRC\nExport it with the usual key.", False),
     "a letter": (

@@ -61,7 +61,10 @@ def finish(log: Log, raw: str, setting: Setting, read: Reader | None) -> None:
     if log.texts and setting.recovers:
         log.problems += look_alikes(log, raw, setting, read)
     if log.calls and log.texts:
-        for places, message in shown_at_end(log, raw, setting):
+        asked = log.echoes is not None and log.echoes.asks_for_example
+        for places, message in shown_at_end(
+            log.calls, log.segments, raw, asks_for_example=asked, among_shown=bool(log.shown)
+        ):
             _hold_back(log, places, message, len(raw), setting)
     if log.shown:
         drafts = tuple(_drafts(log, raw, setting, read))

@@ -21,6 +21,7 @@ from ..formats.registry import protocols
 from .engine import StreamParser
 from .recognition.echoes import echoes_of
 from .recognition.quotation import has_placeholder
+from .recognition.surroundings import shown_at_end
 from .recognition.turns import find_turn_end
 from .state import SHORTEST, Setting
 from .written import Look, learn, result_of
@@ -166,8 +167,12 @@ def _read_look(setting: Setting, looks: _Looks, raw: str, request: Any) -> Parse
                 looks.prefer(look)
             if request is not None:
                 echoes = echoes_of(request, options, lambda s: s.of(raw))
+                if echoes is not None and echoes.asks_for_example:
+                    return None
                 if echoes is not None:
                     calls = [call for c in calls for call in echoes.judge((c,))]
+            if any(shown_at_end(calls, segments, raw)):
+                return None
             return result_of(setting, raw, segments, calls)
     return None
 

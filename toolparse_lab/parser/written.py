@@ -638,7 +638,8 @@ class _Learner:
             stops = "<&"
             text = rf"(?:[^<{marks}&\s](?:[^<{marks}&]*[^<{marks}&\s])?)?"
         else:
-            text = rf"[^{marks}&\x00-\x1f]*"
+            tag = "<" * ("<" in string.opener)  # an attribute
+            text = rf"[^{marks}&{tag}\x00-\x1f]*"
         kind: Any = _TEXT
         # A quoted text may have escapes, if they are Python's.
         if string.closer[:1] in ("'", '"') and self._has_escapes(string.closer[0]):

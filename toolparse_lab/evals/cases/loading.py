@@ -277,7 +277,7 @@ def _shipped_cases(name: str, demo: bool) -> Cases:
 def example_recording(
     *, models: bool = False, conversations: bool = False, corrections: bool = False
 ) -> Path:
-    """Return the path of recorded answers that ship with the package, for `lab.replaying`.
+    """Return the path of recorded answers that ship, for `lab.replaying`.
 
     By default those of the embedded model to `example_cases`. models: those of two tool callers and
     the embedded model to the cases with `recorded` in their metadata, in seven protocols.

@@ -70,14 +70,13 @@ _TABLE = (
     Evidence("few-words-after", -0.5, "a word or two follow it"),
     Evidence("explained", 1.5, "the words after it explain it"),
     Evidence("adapted", 2.5, "the words after it say what to change in it"),
-    Evidence("parameters", 2.5, "the words after it name its parameters"),
     Evidence("asks", 3.25, "the words around it ask if it may be done"),
     Evidence("question", 1.25, "a question to the reader ends the answer"),
     Evidence("sentence", 3.5, "a sentence goes on after it"),
-    Evidence("items", 3.0, "it is between two items of a list"),
     Evidence("labels", 3.0, "labels are before and after it"),
-    Evidence("closed-markup", 4.0, "a block of markup ends after it"),
+    Evidence("contrast", 3.0, "it is held against something else"),
     Evidence("letter", 3.0, "it is in a letter"),
+    Evidence("closed-markup", 4.0, "a block of markup ends after it"),
     Evidence("intent-after", -1.5, "the words after it go on with the work"),
     Evidence("request", 3.5, "the request asks for an example"),
 )
@@ -337,7 +336,7 @@ _AFTER_EXPLAINS = re.compile(
 # What the reader is to change in it before use.
 _ADAPT = _words(
     r"(?:replac|substitut|adapt|adjust)(?:e|ing)? (?:the|this|it|your|\w+ (?:with|by))"
-    r"|change the|fill in|(?:ersetz|anpass|pass)\w*(?= sie|\W*\Z)|ersetzen|anpassen|remplac\w+"
+    r"|change the|(?:ersetz|anpass|pass)\w*(?= sie|\W*\Z)|ersetzen|anpassen|remplac\w+"
     r"|adapt(?:er|ez|ar|are|e)|reemplac\w+|sustituy\w+|cambi(?:e|a|ar|are) (?:el|la|lo|il|il)"
     r"|substitu(?:a|ir)|troque|sostitui\w*|vervang\w*|pas \w+ \w+ aan|aanpassen|zastąp\w*|zamień"
     r"|zmień|замени\w*|измени\w*|поменя\w*|подставь\w*",
@@ -457,7 +456,8 @@ def _introduces_example(sentence: str) -> bool:
 
 # What somebody did before, and what came of it may follow.
 _PAST = re.compile(
-    r"(?<!\w)(?:i (?!(?:ne|proce|succe|fe)ed)(?:\w+ed|ran|sent|did|made|got|wrote)|what i did|come from"
+    r"(?<!\w)(?:i (?:(?!(?:ne|proce|succe|fe)ed)\w+ed|ran|sent|did|made|got|wrote)"
+    r"|what i did|come from"
     r"|was (?:\w+ )?(?:run|sent|made|called)|ich habe|habe ich|j['’]ai|ho \w+[ts]o"
     r"|(?:llam|us|envi|ejecut)é|(?:cham|us|envi)ei|ik heb|я (?:вызва|отправи|сдела)л\w*"
     r"|(?:wywoła|wysła|zrobi)łe?m)(?!\w)|[叫呼用出行]\w{0,4}ました|了工具|调用了|했습니다",
@@ -466,7 +466,7 @@ _PAST = re.compile(
 # The reader is asked if it may be done.
 _ASKS = re.compile(
     r"(?<!\w)(?:(?:shall|should|may|can) (?:i|we)|do you (?:want|agree)|go(?:-| )ahead|confirm"
-    r"|is (?:this|that|it) (?:what|right|ok)|approv\w+|reply|permission|prefer|up to you|agree"
+    r"|is (?:this|that|it) (?:what|right|ok)|approv\w+|permission|up to you|agree"
     r"|let me know (?:if|whether) i|for your (?:word|answer|reply)|soll ich|darf ich|bestätig\w+"
     r"|einverstanden|zustimm\w+|dois-je|puis-je|voulez-vous|confirm\w+|d['’]accord"
     r"|continúo|procedo|(?:quiere|desea)s?|acuerdo|posso|devo|deseja|acordo"
@@ -492,7 +492,7 @@ _MORE = _words(
     r"also|too|else|another|other|more|as well|next|auch|noch|weitere\w*|andere\w*|aussi|autres?"
     r"|plus|también|otr[oa]s?|más|também|outr[oa]s?|mais|anche|altr[oaie]|ook|nog|andere|też|także"
     r"|inn\w+|ещё|друг\w+|также",
-    "也|还|別|他に|また|또|더",
+    "也|还|其他|別|他に|また|또|더|다른",
 )
 _IF = re.compile(
     r"\W*(?:if|once|when|with your|should|wenn|falls|sobald|si|cuando|quand|se|als|zodra|jeśli|gdy"
@@ -504,9 +504,20 @@ _GOES_ON = re.compile(
 )
 _IS_OVER = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\s*_\"')\]`]*\Z")
 _LABEL = r"[^\w\n]{0,6}\w[\w ()./'’-]{0,40}(?:[:：]\W{0,4}|\*\*)(?=\s|\Z|[^\x00-\xff])"
+# The sign of inches opens and closes nothing.
+_OPEN_QUOTE = re.compile(r'(?:^|[\s(:])"[^"]*\Z')
+_CLOSED_QUOTE = re.compile(r'[^"]*[^"\d]"(?!\w)')
 _PAIRS = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"), ("『", "』"))
 _IS_LABEL = re.compile(_LABEL)
-_OBSERVED = re.compile(r"\W*observation", re.IGNORECASE)
+# A label that has a counterpart.
+_CONTRAST = re.compile(
+    r"\W*(?:expected|actual|wrong|right|bad|good|(?:in)?correct|(?:in)?valid|prompt|completion"
+    r"|falsch|richtig|erwartet\w*|sortie attendue|salida esperada|(?:in)?correcto|saída esperada"
+    r"|errato|corretto|fout|goed|źle|dobrze|неверно|верно)(?: \w+)? ?:"
+    r"|\W*(?:预期|错误|正确|誤り|正しい|期待)"
+    r"[^\n]{0,6}[:：]",
+    re.IGNORECASE,
+)
 _HAS_LABEL = re.compile(rf"^{_LABEL}", re.MULTILINE)
 _LIST_ITEM = re.compile(
     r"[ \t]*(?:[*_#]{1,3} ?)?(?:(?:step |schritt )?\d{1,2}[.):]|[-*•] )", re.IGNORECASE
@@ -551,23 +562,23 @@ def evidence_between(before: str, after: str) -> tuple[str, ...]:
 
     >>> evidence_between("You could call", "for that.")
     ('sentence',)
-    >>> evidence_between("2. Enter the payment:", "3. Wait for the receipt.")
-    ('items',)
     """
     lead, rest = before.rstrip().rpartition("\n")[2], after.lstrip()
     names: list[str] = []
     # After a whole sentence the call is no part of one, and a word or two are none.
     goes_on = _GOES_ON.match(rest) and not _INTENT.match(rest) and not _IS_OVER.search(lead)
-    if goes_on and (is_long(lead) or is_long(rest.partition("\n")[0])):
+    is_inside = before[-1:] not in ("", "\n") or after[:1] not in ("", "\n")
+    if goes_on and (
+        (is_inside and is_long(rest.partition("\n")[0]))
+        or (is_long(lead) and (is_inside or not _INTENT.search(lead)))
+    ):
         names.append("sentence")
-    if _LIST_ITEM.match(lead) and _LIST_ITEM.match(rest):
-        names.append("items")
-    # A result that the model makes up has the label of one.
-    if is_label(lead) and _HAS_LABEL.search(rest) and not _OBSERVED.match(rest):
-        names.append("labels")
+    if _CONTRAST.match(lead) and _HAS_LABEL.search(rest):
+        names.append("contrast")
     paragraph = before.rpartition("\n\n")[2]
-    if any(paragraph.count(a) > paragraph.count(b) and b in rest for a, b in _PAIRS) or (
-        paragraph.count('"') % 2 and rest.count('"') % 2
+    follows = rest.partition("\n\n")[0]
+    if any(paragraph.count(a) > paragraph.count(b) and b in follows for a, b in _PAIRS) or (
+        _OPEN_QUOTE.search(paragraph) and _CLOSED_QUOTE.match(follows)
     ):
         names.append("quotation")
     if _MARKUP_ENDS.match(rest):
@@ -575,6 +586,10 @@ def evidence_between(before: str, after: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+_ONE_CALL = (
+    r"(?:calls?|invocations?|aufruf\w*|appels?|llamadas?|chiamat[ae]|chamadas?|aanroep\w*"
+    r"|wywoła\w+|вызов\w*)"
+)
 _ASKED = re.compile(
     r"(?:explain|describe|document) .{0,20}(?:tool|function)[- ]calls?(?!\w)"
     r"|(?:what|how) .{0,30}(?<!\w)calls? (?:would |should )?(?:looks? like|is written)"
@@ -584,8 +599,8 @@ _ASKED = re.compile(
     r"|como se escreve .{0,12}chamada|che aspetto ha .{0,12}chiamata"
     r"|как (?:выгляд|пиш)\w+ .{0,9}вызов|调用.{0,6}(?:格式|语法|写法)"
     r"|呼び出し.{0,9}(?:書き|書く|形式)|호출.{0,9}(?:형식|어떻게)"
-    rf"|(?<!\w)(?<!for )(?:{_SAMPLE})(?: +(?:\w+['’])?\w+){{0,5}}? +(?:\w+['’])?{_CALL}(?!\w)"
-    rf"|(?<!\w){_CALL} (?:{_SAMPLE})(?!\w)|(?<!\w)(?:beispielaufruf|voorbeeldaanroep)"
+    rf"|(?<!\w)(?<!for )(?:{_SAMPLE})(?: +(?:\w+['’])?\w+){{0,5}}? +(?:\w+['’])?{_ONE_CALL}(?!\w)"
+    rf"|(?<!\w){_ONE_CALL} (?:{_SAMPLE})(?!\w)|(?<!\w)(?:beispielaufruf|voorbeeldaanroep)"
     rf"|(?:{_SAMPLE_SIGNS}).{{0,12}}(?:呼び出|调用|호출|ツール|工具|도구)",
     re.IGNORECASE,
 )

@@ -15,13 +15,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...core.types import ToolCall
+from ...core.types import Segment, ToolCall
 from ...core.types.call import is_repeat
-from ..state import Log, Setting
-from .attempts import parameter_names
 from .pages import begins_with_element
 from .quotation import (
     evidence_after,
@@ -38,23 +36,28 @@ _NEAR = 600  # characters before and after a group that are looked at
 _FENCE_LINE = re.compile(r"^[ \t]*`{3,}[^`\n]*$", re.MULTILINE)
 _WORD = re.compile(r"\w")
 _MAIL = re.compile(
-    r"^[*_ ]*(?:subject|betreff|objet|asunto|oggetto|assunto|onderwerp|temat|тема|主题|主旨|件名"
+    r"[*_ ]*(?:subject|betreff|objet|asunto|oggetto|assunto|onderwerp|temat|тема|主题|主旨|件名"
     r"|제목)[*_ ]*[:：]",
-    re.IGNORECASE | re.MULTILINE,
+    re.IGNORECASE,
 )
+# One of these has to be among the evidence.
+_ENOUGH = {
+    *("about-calls", "adapted", "advice", "among", "asks", "closed-markup", "contrast"),
+    *("example", "format", "letter", "past", "placeholder", "quotation", "refusal"),
+    *("reported", "request", "sentence"),
+}
 
 
 @dataclass
 class _Group:
     before: str
     is_bare: bool  # it has no delimiters
-    places: list[int] = field(default_factory=list)  # of its calls in the log
+    places: list[int] = field(default_factory=list)  # of its calls among all
+    calls: list[ToolCall] = field(default_factory=list)
     after: str = ""
 
-    def evidence(self, log: Log, ends: bool, is_last: bool, keys: set[str]) -> list[str]:
-        """Return it. ends: words are after the last group of the text. is_last: this is that. keys:
-        the parameters of all tools.
-        """
+    def evidence(self, ends: bool, is_last: bool, asks_for_example: bool) -> list[str]:
+        """Return it. ends: words are after the last group of the text. is_last: this is that."""
         # The paragraph before the next group leads to that.
         after = self.after if is_last else self.after.rpartition("\n\n")[0]
         lead = self.before.rstrip().rpartition("\n")[2]
@@ -62,58 +65,70 @@ class _Group:
         if "last" in said and ends:
             said = ()
         leads = evidence_of_lead(lead, not ends)
-        if not _WORD.search(self.before) or not (self.is_bare or leads):
-            # Of a call in its own marks, or one that begins the answer, a model goes on to say what
-            # it does.
-            said = tuple(name for name in said if name != "explained")
         names = ["line" if self.is_bare else "delimiters", *leads, *said]
         if self.before.strip() and ends:
             names += evidence_between(self.before, self.after)
             if self.after.lstrip().startswith("</") and begins_with_element(self.after):
                 names.append("closed-markup")
-            if _MAIL.search(self.before):
+            if _MAIL.match(self.before.lstrip()) and "intent" not in leads:
                 names.append("letter")
-            unsaid = {"intent", "past"}.isdisjoint(leads) and (self.is_bare or leads)
+            unsaid = {"intent", "past"}.isdisjoint(leads) and leads
             if unsaid and is_long(lead):
                 names.append("unsaid")
-        calls = [log.calls[i] for i in self.places]
-        if any(map(_has_placeholder, calls)):
+        if any(map(_has_placeholder, self.calls)):
             names.append("placeholder")
-        if "`" in after and any(f"`{key}`" in after for key in keys):
-            names.append("parameters")
-        if log.echoes is not None and log.echoes.asks_for_example:
+        if asks_for_example:
             names.append("request")
         return names
 
 
-def shown_at_end(log: Log, raw: str, setting: Setting) -> Iterator[tuple[list[int], str]]:
-    """Yield the places of calls that are only shown, and why."""
+def is_shown(names: Iterable[str]) -> bool:
+    """Return True if the evidence on both sides says that a call is only shown.
+
+    What follows a call never says that alone: an answer goes on to explain, to ask and to plan.
+    """
+    return not _ENOUGH.isdisjoint(names) and score(names) > 0
+
+
+def shown_at_end(
+    calls: Sequence[ToolCall],
+    segments: Sequence[Segment],
+    raw: str,
+    *,
+    asks_for_example: bool = False,
+    among_shown: bool = False,
+) -> Iterator[tuple[list[int], str]]:
+    """Yield the places of calls that are only shown, and why.
+
+    among_shown: a call before these is.
+    """
     # What is said again is meant, and one of the two is a draft already.
-    if any(map(is_repeat, log.calls)):
+    if any(map(is_repeat, calls)):
         return
-    groups = list(_groups(log, raw))
+    groups = list(_groups(calls, segments, raw))
     if not any(_WORD.search(group.before) or _WORD.search(group.after) for group in groups):
         return
     ends = _WORD.search(groups[-1].after) is not None
-    keys = parameter_names(setting.specs)
-    evidence = [group.evidence(log, ends, group is groups[-1], keys) for group in groups]
-    shown = [score(names) > 0 for names in evidence]
-    for group, names, is_shown in zip(groups, evidence, shown, strict=True):
-        if not is_shown and (any(shown) or (ends and log.shown)):
-            names.append("among")
-            if is_label(group.before):
-                names.append("labels")
-        places = [i for i in group.places if log.calls[i].ok]
-        if places and score(names) > 0:
+    evidence = [g.evidence(ends, g is groups[-1], asks_for_example) for g in groups]
+    shown = [is_shown(names) for names in evidence]
+    if any(shown) or (ends and among_shown):
+        for group, names, so_far in zip(groups, evidence, shown, strict=True):
+            if not so_far:
+                names.append("among")
+                if is_label(group.before):
+                    names.append("labels")
+    for group, names in zip(groups, evidence, strict=True):
+        places = [i for i, c in zip(group.places, group.calls, strict=True) if c.ok]
+        if places and is_shown(names):
             yield places, f"this call is only shown: {reasons(names)}"
 
 
-def _groups(log: Log, raw: str) -> Iterator[_Group]:
+def _groups(calls: Sequence[ToolCall], segments: Sequence[Segment], raw: str) -> Iterator[_Group]:
     group: _Group | None = None
     before = ""
-    calls = iter(enumerate(log.calls))
-    at, call = next(calls, (0, None))
-    for index, segment in enumerate(log.segments):
+    numbered = iter(enumerate(calls))
+    at, call = next(numbered, (0, None))
+    for index, segment in enumerate(segments):
         if segment.kind in ("text", "markup"):
             if segment.kind == "text":
                 before += segment.said(raw)
@@ -121,18 +136,16 @@ def _groups(log: Log, raw: str) -> Iterator[_Group]:
         if segment.kind == "reasoning":
             before = ""
             continue
-        own: list[int] = []
-        while call is not None and call.segment_index <= index:
-            own.append(at)
-            at, call = next(calls, (0, None))
-        if group is not None and not _WORD.search(_FENCE_LINE.sub("", before)):
-            group.places += own
-        else:
+        if group is None or _WORD.search(_FENCE_LINE.sub("", before)):
+            text = _FENCE_LINE.sub("", before)
             if group is not None:
-                group.after = _FENCE_LINE.sub("", before)[:_NEAR]
+                group.after = text[:_NEAR]
                 yield group
-            lead = _FENCE_LINE.sub("", before)[-_NEAR:]
-            group = _Group(lead, segment.kind != "call", own)
+            group = _Group(text[-_NEAR:], segment.kind != "call")
+        while call is not None and call.segment_index <= index:
+            group.places.append(at)
+            group.calls.append(call)
+            at, call = next(numbered, (0, None))
         before = ""
     if group is not None:
         group.after = _FENCE_LINE.sub("", before)[:_NEAR]
