@@ -209,8 +209,8 @@ def test_waits_grow_and_differ(store: Store) -> None:
     provider = Provider(failures={"say=0": ["server_error"] * 4})
     run(questions(1, Model("openai/m", max_retries=4)), store, complete=provider, backoff=0.05)
     waits = [b - a for a, b in zip(provider.times, provider.times[1:], strict=False)]
-    for n, wait in enumerate(waits):
-        assert 0.025 * 2**n <= wait < 0.05 * 2**n + 0.15
+    # The least that each may be: a loaded machine adds to it.
+    assert [wait >= 0.025 * 2**n for n, wait in enumerate(waits)] == [True] * 4
 
 
 def test_max_calls_is_never_passed(store: Store) -> None:
