@@ -20,9 +20,10 @@ def demo_block() -> str:
     """Return the success of each model in each protocol, and what follows from it."""
     with tp.Lab(":memory:") as lab:
         report = recorded_report(lab)
-        report.frame  # noqa: B018  counted before the store is gone
+        rows = report.frame.to_dict("records")
+        words = textwrap.wrap(conclusion_of(report).text, WIDTH)
     cells: dict[str, dict[str, str]] = {}
-    for row in report.frame.to_dict("records"):
+    for row in rows:
         interval = span(row["ci_low"], row["ci_high"], row["n"])
         rate = f"{share(row['success'], row['n'])} ({interval})"
         cells.setdefault(str(row["prompt_protocol"]), {})[str(row["model"])] = rate
@@ -32,7 +33,6 @@ def demo_block() -> str:
         f"| {protocol} | {' | '.join(rates.get(model, '') for model in models)} |"
         for protocol, rates in cells.items()
     ]
-    words = textwrap.wrap(conclusion_of(report).text, WIDTH)
     return "\n".join([*lines, "", "```text", *words, "```"])
 
 

@@ -136,8 +136,8 @@ def _groups(calls: Sequence[ToolCall], segments: Sequence[Segment], raw: str) ->
         if segment.kind == "reasoning":
             before = ""
             continue
-        if group is None or _WORD.search(_FENCE_LINE.sub("", before)):
-            text = _FENCE_LINE.sub("", before)
+        text = _FENCE_LINE.sub("", before)
+        if group is None or _WORD.search(text):
             if group is not None:
                 group.after = text[:_NEAR]
                 yield group
