@@ -103,6 +103,9 @@ def test_a_wording_is_that_of_the_protocol() -> None:
     assert prompt("hermes;wording=plain") == prompt("hermes")
     assert len(prompt("hermes;wording=brief")) < len(prompt("hermes;wording=plain"))
     assert "get_weather" in prompt("hermes;wording=brief")
+    rules = prompt("hermes;type_rules=on")
+    assert len(prompt("hermes")) < len(rules) < len(prompt("hermes;type_rules=pairs"))
+    assert prompt("hermes;type_rules=off") == prompt("hermes")
 
 
 @each_case

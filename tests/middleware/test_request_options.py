@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.entry.test_foreign import Snake
 from tests.middleware.test_parity import streamed
 from toolparse_lab.core.errors import BadOptions
 
@@ -62,6 +63,28 @@ def test_on_error_hears_of_its_own_request(pieces: bool) -> None:
     said = {"toolCallMiddleware": {"onError": hear}}
     assert ask(BROKEN, pieces=pieces, providerOptions=said) == ""
     assert heard == [BROKEN, BROKEN]
+
+
+def test_options_reach_a_protocol_of_somebody_elses() -> None:
+    heard: list[Any] = []
+
+    class Theirs(Snake):
+        def parse_generated_text(self, text: str, tools: Any, options: Any = None) -> list[Any]:
+            heard.append((options.get("answerIn"), options["answer_in"], options.get("coerce")))
+            return super().parse_generated_text(text, tools, options)
+
+    middleware = tp.create_tool_middleware(Theirs())
+    said = {"providerOptions": {"toolCallMiddleware": {"answerIn": "verse", "coerce": "none"}}}
+    turn = middleware.transform_params({"messages": [], "tools": TOOLS, **said})
+    text = '@@{"name": "f", "arguments": {"n": "2"}}@@'
+    assert (
+        middleware.wrap_generate(turn, text).tool_calls[0]["function"]["arguments"] == '{"n":"2"}'
+    )
+    assert heard == [("verse", "verse", "none")]
+    other = middleware.transform_params({"messages": [], "tools": TOOLS})
+    with pytest.raises(BadOptions, match="unknown option"):
+        MIDDLEWARE.transform_params({"messages": [], "tools": TOOLS, **said})
+    assert other.params == {"messages": other.params["messages"]}
 
 
 def test_options_of_the_provider_stay() -> None:

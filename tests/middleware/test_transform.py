@@ -293,6 +293,11 @@ def test_images_of_results_and_users_are_kept_when_messages_merge() -> None:
         {"type": "text", "text": response}, image,
         {"type": "text", "text": "b\nc"},
     ]  # fmt: skip
+    bare = tp.create_tool_middleware("hermes", media="placeholder")
+    (message,) = bare.transform_params({"messages": messages[1:3], "tools": TOOLS}).params[
+        "messages"
+    ][1:]
+    assert message["content"] == f"{response}\nb"
 
 
 def test_users_of_different_names_are_not_merged() -> None:

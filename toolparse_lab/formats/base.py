@@ -30,7 +30,7 @@ from ..core.types.call import Reading
 from ..core.types.spans import maker_of
 from ..core.values import Value, read_strict, same
 from ..core.values.printable import printable
-from .prompt.type_rules import JSON_TYPE_RULES, TypeRules
+from .prompt.type_rules import JSON_TYPE_RULES, RulesLevel, TypeRules
 from .prompt.wording import GENERIC, Wordings
 from .results import TOOL_RESPONSE, ResultForm
 from .scan import Close, Scanner
@@ -670,7 +670,12 @@ class Protocol:
         return _signs_of(self.envelope.heads({}))
 
     def format_tools(
-        self, tools: Any, tool_system_prompt_template: str | Callable[[str], str] | None = None
+        self,
+        tools: Any,
+        tool_system_prompt_template: str | Callable[[str], str] | None = None,
+        *,
+        wording: str = "plain",
+        type_rules: RulesLevel = False,
     ) -> str:
         """Return the system prompt that explains the tools.
 
@@ -679,10 +684,16 @@ class Protocol:
                 function, called with the tools as the text of a JSON array of {name, description,
                 parameters}, or text with the placeholders of the built-in ones, such as
                 `{{tools_json}}`.
+            wording: which of the format's own wordings, where there is no template. type_rules:
+                say in it how each type is written, with "pairs" by right and wrong examples too.
 
-        Raises BadOptions for a template that is neither or has an unknown placeholder.
+        Raises BadOptions for a template that is neither or has an unknown placeholder, and for an
+        unknown wording.
         """
-        return str(hooks.call("format_tools", self, tools, tool_system_prompt_template))
+        prompt = hooks.call(
+            "format_tools", self, tools, tool_system_prompt_template, wording, type_rules
+        )
+        return str(prompt)
 
     def format_tool_call(self, call: Any, tool: ToolSpec | None = None) -> str:
         """Return a call of the conversation so far as the model would have written it.

@@ -21,6 +21,7 @@ from ..core.values import Value, read_strict, write_canonical
 from .base import Protocol, Tools
 from .prompt.messages import fill_template, render_system
 from .prompt.signatures import write_tools_json
+from .prompt.type_rules import RulesLevel
 from .results import ToolResult, write_escape
 
 # How it works
@@ -110,11 +111,13 @@ _EXPECTED_CALL = "{toolName, input}, {name, arguments}, an OpenAI tool call or a
 _built_in = lru_cache(maxsize=256)(render_system)
 
 
-def format_tools(protocol: Protocol, tools: Any, template: Template | None) -> str:
+def format_tools(
+    protocol: Protocol, tools: Any, template: Template | None, wording: str, type_rules: RulesLevel
+) -> str:
     """Return the system prompt that explains the tools. See `Protocol.format_tools`."""
     specs = tool_specs(tools)
     if template is None:
-        return _built_in(protocol, specs)
+        return _built_in(protocol, specs, wording=wording, type_rules=type_rules)
     if isinstance(template, str):
         return fill_template(protocol, template, specs)
     if not callable(template):

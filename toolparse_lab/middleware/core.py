@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 from ..core import hooks
 from ..core.errors import BadOptions
 from ..core.types import ParseOptions
-from ..entry.foreign.protocol import AnyProtocol, any_protocol
+from ..entry.foreign.protocol import AnyProtocol, ForeignProtocol, any_protocol
 from ..entry.parse import with_lost_calls
 from ..formats.base import Protocol
 from ..formats.prompt.messages import LeftOut, input_examples, merge_prompt
+from ..formats.prompt.type_rules import RulesLevel
 from ..formats.results import ToolResult
 from ..formats.surface import delimiters_of
 from .answer import (
@@ -98,6 +99,9 @@ class ToolCallMiddleware:
     choice_schema: ChoiceSchema | None = None
     broken_calls: BrokenCalls = "text"
     feedback: Feedback | None = None
+    wording: str = "plain"
+    type_rules: RulesLevel = False
+    media: Literal["parts", "placeholder"] = "parts"
     _prepared: dict[bytes, Prepared] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -139,10 +143,13 @@ class ToolCallMiddleware:
                 got="functions",
                 expected="tools and tool_choice",
             )
-        params, own = take_request_options(params)
+        params, own = take_request_options(params, self.protocol)
         if own is not None:
             ways = self.ways.with_options(own.options) if own.options else self.ways
-            by = replace(self, ways=ways, on_error=own.on_error or self.on_error)
+            protocol = self.protocol
+            if own.theirs and isinstance(protocol, ForeignProtocol):
+                protocol = replace(protocol, options=own.theirs)
+            by = replace(self, protocol=protocol, ways=ways, on_error=own.on_error or self.on_error)
             turn = by.transform_params(
                 params,
                 original_tool_schemas=own.original_tool_schemas or original_tool_schemas,
@@ -372,7 +379,9 @@ class ToolCallMiddleware:
         # With 'none' the model is told of no tool, and its text is not parsed.
         active = bool(offered.tools) and choice.kind != "none"
         by_name = {t.name: t for t in offered.tools}
-        writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
+        writer = Writer(
+            self.protocol, by_name, self._write_result, self.on_error, self.media == "parts"
+        )
         left_out: tuple[LeftOut, ...] = ()  # examples of an input that do not fit its schema
         if active and isinstance(self.protocol, Protocol):
             _, left_out = input_examples(self.protocol, offered.tools)
@@ -385,11 +394,17 @@ class ToolCallMiddleware:
         if prepared.prompt is not None:
             return prepared.prompt
         tools = prepared.for_model
-        prompt = self.protocol.format_tools(tools, self.tool_system_prompt_template)
+        template = self.tool_system_prompt_template
+        if isinstance(self.protocol, Protocol):
+            prompt = self.protocol.format_tools(
+                tools, template, wording=self.wording, type_rules=self.type_rules
+            )
+        else:
+            prompt = self.protocol.format_tools(tools, template)
         if prepared.forced and self.tool_choice_by == "prompt":
             prompt += f"\n\n{forced_prompt(prepared.choice, tools, prepared.form)}"
         # A template of the user's own may say something else each time.
-        if self.tool_system_prompt_template is None:
+        if template is None:
             prepared.prompt = prompt
         return prompt
 
@@ -428,6 +443,9 @@ def create_tool_middleware(
     choice_schema: ChoiceSchema | None = None,
     broken_calls: BrokenCalls = "text",
     feedback: Feedback | str | bool | None = None,
+    wording: str = "plain",
+    type_rules: RulesLevel = False,
+    media: Literal["parts", "placeholder"] = "parts",
 ) -> ToolCallMiddleware:
     """Return a middleware that gives tool calling to a model by one protocol.
 
@@ -461,6 +479,9 @@ def create_tool_middleware(
             which is not JSON. Use "call" for programs that handle invalid calls.
         feedback: a Feedback, or a name of `correction.PRESETS`, to ask again about calls that the
             schema refuses (see `corrections`). None (default): never ask again.
+        wording, type_rules: of the prompt, see `Protocol.format_tools`.
+        media: images and files of a tool's result go on as "parts" of the message, or leave a
+            "placeholder" in its text alone, for models that take nothing but text.
 
     Raises UnknownProtocol and BadOptions.
 
@@ -482,9 +503,11 @@ def create_tool_middleware(
         ("unknown_tools", unknown_tools, ("text", "call")),
         ("choice_schema", choice_schema, (None, *CHOICE_SCHEMAS)),
         ("broken_calls", broken_calls, ("text", "call")),
+        ("type_rules", type_rules, (False, True, "pairs")),
+        ("media", media, ("parts", "placeholder")),
     ):
         if value not in allowed:
-            expected = " or ".join(word for word in allowed if word is not None)
+            expected = " or ".join(str(word) for word in allowed if word is not None)
             raise BadOptions(f"unknown {name}", got=value, expected=expected)
     if result_format not in (None, "ai-sdk-2") and not callable(result_format):
         raise BadOptions(
@@ -496,6 +519,16 @@ def create_tool_middleware(
         raise BadOptions(
             "on_error is called as on_error(message, metadata)", got=type(on_error).__name__
         )
+    if wording != "plain" or type_rules:
+        if tool_system_prompt_template is not None:
+            raise BadOptions(
+                "a template of your own has its own wording and type rules",
+                got=wording if wording != "plain" else type_rules,
+                expected="wording and type_rules, or tool_system_prompt_template",
+            )
+        if not isinstance(chosen, Protocol):
+            raise BadOptions("this protocol has no wordings", got=chosen.id)
+        chosen.wordings.template(wording)  # raises BadOptions for none of them
     return ToolCallMiddleware(
         protocol=chosen,
         ways=ways_of(compat, options, chosen),
@@ -511,6 +544,9 @@ def create_tool_middleware(
         choice_schema=choice_schema,
         broken_calls=broken_calls,
         feedback=Feedback.of(feedback),
+        wording=wording,
+        type_rules=type_rules,
+        media=media,
     )
 
 

@@ -54,12 +54,15 @@ class _CallText(str):
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes calls and results. protocol: ours or another's. tools: by name."""
+    """Writes calls and results. protocol: ours or another's. tools: by name. media: images and
+    files of results go on as parts, beside the placeholder in the text.
+    """
 
     protocol: Any
     tools: Mapping[str, ToolSpec]
     write_result: WriteResult
     on_error: OnError | None = None
+    media: bool = True
 
     def tell(self, message: str, /, **metadata: Any) -> None:
         if self.on_error is not None:
@@ -363,7 +366,7 @@ def _result_messages(results: list[ToolResult], calls: _Calls, writer: Writer) -
         ]
     messages: list[Message] = []
     for result in sorted(results, key=lambda result: calls.order.get(result.call_id, last)):
-        text, media = writer.write_result(result), media_of(result)
+        text, media = writer.write_result(result), media_of(result) if writer.media else []
         # Without images the content is the text itself, which every model takes.
         messages.append({"role": "user", "content": [_text(text), *media] if media else text})
     return messages

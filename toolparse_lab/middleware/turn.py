@@ -11,7 +11,7 @@ from typing import Any
 from ..core.errors import BadOptions
 from ..core.toolspec import ToolSpec
 from ..core.types import DEFAULT_OPTIONS, ParseOptions, ParseResult, calls_by_segment
-from ..entry.foreign.protocol import AnyProtocol, ForeignProtocol
+from ..entry.foreign.protocol import AnyProtocol, ForeignProtocol, camel
 from ..entry.parse import Reader
 from ..formats.base import Protocol
 from ..formats.json.call import JsonCall
@@ -110,19 +110,23 @@ _STATE = ("original_tools", "tool_names", "tool_choice", "debug_summary", "dropp
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """The options of one request. options: of the parser, those that it names."""
+    """The options of one request. options: of the parser, those that it names. theirs: all of them
+    as a protocol of somebody else's gets them, in either case.
+    """
 
     on_error: OnError | None = None
     options: Mapping[str, Any] | None = None
     original_tool_schemas: Mapping[str, Any] | None = None
+    theirs: Mapping[str, Any] | None = None
 
 
 def take_request_options(
-    params: Mapping[str, Any],
+    params: Mapping[str, Any], protocol: AnyProtocol
 ) -> tuple[Mapping[str, Any], RequestOptions | None]:
     """Return the arguments of a request without our options, and these, None if it has none.
 
-    Raises BadOptions for options that nobody knows or that cannot have this value.
+    Raises BadOptions for options that nobody knows or that cannot have this value. Names that only
+    somebody else's protocol can know are no error with one.
     """
     if "toolparse" not in params and not any(key in params for key in _PROVIDERS):
         return params, None
@@ -139,6 +143,7 @@ def take_request_options(
                 del rest[key]
 
     values: dict[str, Any] = {}
+    theirs: dict[str, Any] | None = {} if isinstance(protocol, ForeignProtocol) else None
     for member in members:
         if member is None:  # says nothing
             continue
@@ -149,9 +154,12 @@ def take_request_options(
                 expected='such as {"on_error": …, "coerce": "safe"}',
             )
         named = {_UPPER.sub("_", str(key)).lower(): value for key, value in member.items()}
-        for name in named:
-            if name not in _NAMES and name not in _STATE:
-                raise BadOptions.unknown("unknown option of a request", name, _NAMES)
+        if theirs is None:
+            for name in named:
+                if name not in _NAMES and name not in _STATE:
+                    raise BadOptions.unknown("unknown option of a request", name, _NAMES)
+        else:
+            theirs |= {**member, **named, **{camel(name): named[name] for name in named}}
         values |= {k: v for k, v in named.items() if v is not None and k not in _STATE}
     if not values:
         return rest, None
@@ -165,7 +173,7 @@ def take_request_options(
         options = options.to_dict()
     ParseOptions.of(options)  # its errors, before anything is sent
     parsing = {**options, **{name: values[name] for name in _PARSING if name in values}}
-    return rest, RequestOptions(on_error, parsing, values.get("original_tool_schemas"))
+    return rest, RequestOptions(on_error, parsing, values.get("original_tool_schemas"), theirs)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ from ...parser.recognition.echoes import judged
 from ...parser.recognition.request import request_texts
 from ...parser.resolve import Body, Resolver
 from ...parser.state import not_a_chunk
-from .protocol import ForeignProtocol, TheirOptions, tools_for_them
+from .protocol import ForeignProtocol, tools_for_them
 
 # calls' own texts looked through for a name, where there are more or fewer of them than calls
 _AHEAD = 8
@@ -396,7 +396,7 @@ def _parts_of(
             "parse_generated_text",
             text=raw,
             tools=tools_for_them(tools),
-            options=TheirOptions({"on_error": on_error}),
+            options=protocol.options_for({"on_error": on_error}),
         )
         if isinstance(parts, (str, Mapping)) or not isinstance(parts, Iterable):
             raise TypeError(f"it returned {type(parts).__name__}, not a list of parts")

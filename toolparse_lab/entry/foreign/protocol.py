@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, cast
 
 from ...core.errors import BadOptions, UnknownProtocol, UnwritableCall
@@ -43,7 +43,10 @@ def camel(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForeignProtocol:
-    """Another's protocol object behind our names: the six methods, `write_call`, and an id."""
+    """Another's protocol object behind our names: the six methods, `write_call`, and an id.
+
+    options: what a request says to it, in either case. Its parsers get them.
+    """
 
     id: str
     subject: Any
@@ -53,6 +56,7 @@ class ForeignProtocol:
     type_rules: TypeRules = JSON_TYPE_RULES
     wordings: Wordings = GENERIC
     version: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         """Two wrappers of one object are one protocol."""
@@ -139,7 +143,7 @@ class ForeignProtocol:
             "parse_generated_text",
             text=text,
             tools=tools_for_them(tools),
-            options=TheirOptions(options),
+            options=self.options_for(options),
         )
         return list(parts)
 
@@ -148,10 +152,14 @@ class ForeignProtocol:
 
         Raises UnknownProtocol if theirs is nothing that takes chunks.
         """
-        parser = self.ask(
-            "create_stream_parser", tools=tools_for_them(tools), options=TheirOptions(options)
-        )
+        said = self.options_for(options)
+        parser = self.ask("create_stream_parser", tools=tools_for_them(tools), options=said)
         return TheirStream(parser)
+
+    def options_for(self, options: Any = None) -> TheirOptions:
+        """Return the options that a parser of theirs gets: those of the request, then `options`."""
+        said = options if isinstance(options, Mapping) else {}
+        return TheirOptions({**self.options, **said})
 
     def extract_tool_call_segments(self, text: str, tools: Any = None) -> list[str]:
         """Return the pieces of a text that they read as calls. What is no string drops out."""

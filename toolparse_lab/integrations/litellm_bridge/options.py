@@ -12,16 +12,13 @@ unknown_tools="call"`. None of them reaches the provider.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import fields
 from typing import Any, Literal
 
 from ...core.errors import BadOptions, near
 from ...core.types import ParseOptions, Policy
-from ...entry.foreign.protocol import any_protocol
-from ...formats.base import Protocol
-from ...formats.prompt.messages import render_system
+from ...formats.prompt.type_rules import RulesLevel
 from ...middleware import ToolCallMiddleware, create_tool_middleware
 from ...middleware.attempts import BrokenCalls, UnknownTools
 from ...middleware.content_parts import OnError
@@ -42,6 +39,8 @@ class BridgeArguments(LitellmArguments, total=False):
     broken_calls: BrokenCalls | None
     placement: Literal["first", "last"] | None
     wording: str | None
+    type_rules: RulesLevel | None
+    media: Literal["parts", "placeholder"] | None
     policy: Policy | None
     options: ParseOptions | Mapping[str, Any] | None
     neutral_text: bool | None
@@ -67,7 +66,7 @@ _SHORT: Mapping[str, str] = {
 }
 _WORDS = (
     *("tool_choice_by", "unknown_tools", "broken_calls", "placement", "wording", "policy"),
-    "feedback",
+    *("feedback", "media", "type_rules"),
 )
 _PARSING = tuple(f.name for f in fields(ParseOptions) if f.name not in ("coerce", "version"))
 _SWITCHES = ("neutral_text", "stream_arguments", "repair", "recover", "validate")
@@ -96,28 +95,10 @@ def _remembered(spec: str, keywords: tuple[tuple[str, str], ...]) -> ToolCallMid
 
 def _made(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware:
     protocol, words = _read_spec(spec) if isinstance(spec, str) else (spec, {})
-    values = {**words, **keywords}
-    chosen = any_protocol(protocol)
-
     options = _parse_options(words, keywords)
-    wording = values.pop("wording", None)
-    if wording is not None:
-        if values.get("tool_system_prompt_template") is not None:
-            raise BadOptions(
-                "a template of your own has its own wording",
-                got=wording,
-                expected="wording or tool_system_prompt_template",
-            )
-        if not isinstance(chosen, Protocol):
-            raise BadOptions("this protocol has no wordings", got=chosen.id)
-        explained: Protocol = chosen
-        explained.wordings.template(wording)  # raises BadOptions for none of them
-        values["tool_system_prompt_template"] = lambda tools_json: render_system(
-            explained, json.loads(tools_json), wording=wording
-        )
-    for name in ("policy", "options", *_PARSING):
-        values.pop(name, None)
-    return create_tool_middleware(chosen, **values, options=options or None)
+    apart = ("policy", "options", *_PARSING)
+    values = {k: v for k, v in {**words, **keywords}.items() if k not in apart}
+    return create_tool_middleware(protocol, **values, options=options or None)
 
 
 def _parse_options(words: Mapping[str, Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,7 +141,7 @@ def _read_spec(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def _value_of(name: str, text: str) -> Any:
-    if name in _SWITCHES:
+    if name in _SWITCHES or (name == "type_rules" and text != "pairs"):
         if text.lower() not in (*_ON, *_OFF):
             raise BadOptions(f"option {name!r} is a switch", got=text, expected="on or off")
         return text.lower() in _ON
