@@ -131,6 +131,14 @@ def test_a_bad_row_names_line_shape_and_key(
     assert not list(lab.runs())
 
 
+def test_tools_that_were_given_are_not_asked_for(lab: tp.Lab, capsys: Any) -> None:
+    row = {k: v for k, v in PER_SHAPE["messages"]["row"].items() if k != "tools"}
+    lab.ingest(row)
+    assert "pass tools=" in capsys.readouterr().err
+    lab.ingest(row, tools=[{"name": "find_berth"}])
+    assert "pass tools=" not in capsys.readouterr().err
+
+
 ODD = [None, 5, "x", "", [], {}, [None], {"a": 1}, True, "[{", "[1]", -1, 1e30, "{}", {"0": 1}]
 
 

@@ -50,6 +50,10 @@ def take_result(obj: Any, assembly: Assembly) -> bool:
             # Some logs leave the type out.
             part = call if get(call, "type") else {**_members(call), "type": "tool-call"}
             take_part(part, assembly, assembly.next_index())
+    # A result is its last step's; the calls of the steps before were answered in between.
+    for step in items(get(obj, "steps"))[:-1]:
+        if items(get(step, "toolCalls")):
+            assembly.miss("steps", step)
     _end(obj, assembly)
     return True
 

@@ -276,6 +276,7 @@ _KNOWN_MEMBERS = frozenset((
     "provider_name", "provider_details", "provider_response_id", "run_id", "finish_message",
     "tool_call_chunks", "invalid_tool_calls", "additional_kwargs", "response_metadata",
     "usage_metadata", "padding", "obfuscation", "weight", "created_at", "ResponseMetadata",
+    "toolInvocations",
 ))  # fmt: skip
 
 
@@ -370,6 +371,11 @@ def _take_message(message: Any, assembly: Assembly, *, whole: bool = True) -> No
     # Some clients have the calls in the parts, and list them once more.
     if not (whole and len(assembly.calls) > before):
         assembly.call_list(calls, whole=whole)
+    # Of messages of the AI SDK's user interface, which has them among the parts as well.
+    if not len(assembly.calls) > before:
+        for call in items(get(message, "toolInvocations")):
+            take_part({"type": "tool_invocation", "toolInvocation": call}, assembly,
+                      assembly.next_index())  # fmt: skip
     legacy = get(message, "function_call")
     if legacy is not None and not calls:
         assembly.call("function_call", name=get(legacy, "name"), arguments=get(legacy, "arguments"))

@@ -51,7 +51,7 @@ from .answers import facts_of
 from .columns import Settings
 from .exchanges import ExchangeAnswer, answers_in
 from .rows import Observed, RowReader
-from .shapes import Log, ShapeReader, with_shapes
+from .shapes import Log, ShapedRow, ShapeReader, with_shapes
 from .sources import at_most
 
 _ROWS = 1000  # in a piece: reading them takes a tenth of a second
@@ -146,7 +146,7 @@ class PieceReader:
 
     def __init__(self, setup: Setup, requests: Mapping[str, Any] | None = None) -> None:
         self.setup = setup
-        self.log = Log(setup.source.name, requests)
+        self.log = Log(setup.source.name, requests, offered=bool(setup.settings.tools))
         source = setup.source
         if setup.shaped:
             source = replace(source, columns=None, table=False)
@@ -164,34 +164,41 @@ class PieceReader:
         self._cases.clear()
         readings: list[list[Observed | Answer | BadCase]] = []
         sent: list[list[dict[str, Any]]] = []  # the request and the response of each answer
-        for line, row in piece:
-            if isinstance(row, Passed):
-                found = answers_in(row, line or 0, self.rows.tools, self.rows.model)
-                try:
-                    readings.append([self._exchanged(row, line, answer) for answer in found])
-                except RecursionError:
-                    readings.append([self.setup.source.bad(_TOO_DEEP, line)])
+        for line, row in self._shaped(piece):
+            if isinstance(row, ShapedRow) and not self.log.counts(row):
                 continue
-            if self.setup.are_lines:
-                row = JsonLines.row_of(self.setup.source.name, line, row)
-            shaped = self.shapes.read(line, row, self.log) if self.setup.shaped else (row,)
-            for one in shaped:
-                answers: list[Observed | Answer | BadCase] = []
-                try:
-                    for observed in self.rows.read(line, one, self.log):
+            answers: list[Observed | Answer | BadCase] = []
+            try:
+                if isinstance(row, Passed):
+                    found = answers_in(row, line or 0, self.rows.tools, self.rows.model)
+                    answers += [self._exchanged(row, line, answer) for answer in found]
+                else:
+                    for observed in self.rows.read(line, row, self.log):
                         sent.append([_request(observed), _response(observed)])
                         answers.append(observed)
-                except BadCase as e:
-                    answers.append(e)
-                except RecursionError:
-                    answers.append(self.setup.source.bad(_TOO_DEEP, line))
-                readings.append(answers)
+            except BadCase as e:
+                answers.append(e)
+            except RecursionError:
+                answers.append(self.setup.source.bad(_TOO_DEEP, line))
+            readings.append(answers)
         # The environment is looked through for credentials once for all of them.
         good = [x for answers in readings for x in answers if isinstance(x, Observed)]
         made = map(self._answer, good, redact_strings(sent))
         return [
             [next(made) if isinstance(x, Observed) else x for x in answers] for answers in readings
         ]
+
+    def _shaped(self, piece: Rows) -> list[Numbered]:
+        # All of a piece before the first is read: an outer span may come before its steps.
+        shaped: list[Numbered] = []
+        for line, row in piece:
+            if self.setup.are_lines:
+                row = JsonLines.row_of(self.setup.source.name, line, row)
+            if self.setup.shaped and not isinstance(row, Passed):
+                shaped += ((line, one) for one in self.shapes.read(line, row, self.log))
+            else:
+                shaped.append((line, row))
+        return shaped
 
     def _exchanged(self, passed: Passed, number: int | None, answer: ExchangeAnswer) -> Answer:
         # Whoever recorded the exchange removed its credentials. It happened once, whatever was

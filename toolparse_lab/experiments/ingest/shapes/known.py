@@ -164,7 +164,7 @@ def with_shapes(rows: RowSource, name: str | None = None) -> tuple[RowSource, bo
 
 
 class ShapeReader:
-    """Makes `ShapedRow`s of rows that have a shape, one for each answer, and counts them in a log.
+    """Makes `ShapedRow`s of rows that have a shape, one for each answer. `Log.counts` counts them.
 
     source: of the rows, for errors. name: as for `with_shapes`.
     """
@@ -225,7 +225,6 @@ class ShapeReader:
         try:
             for cells in shape.read(row, log):
                 kept = {k: v for k, v in cells.items() if not is_missing(v)}
-                log.count(shape, kept)
                 answers.append(ShapedRow(shape, kept))
         except Damaged as e:
             yield from answers

@@ -14,6 +14,9 @@ Reader: TypeAlias = "Callable[[Row, Log], Iterator[Cells]]"
 OFFERS = "offers"
 """The cell that says that tools were offered, where the row does not have them."""
 
+OUTER = "outer"
+"""The cell with the trace of an outer span, which counts where none of its steps is in the log."""
+
 CONVERSATION = "conversation_id"
 """The metadata that holds the answers of one conversation together."""
 
@@ -47,30 +50,37 @@ class Shape:
 class ShapedRow(dict[str, Any]):
     """One answer of a shape's row, by our own names of columns.
 
-    offers: tools were offered to the server, whether the row still has them or not. row: the
-    shape's own row, where this is its only answer.
+    offers: tools were offered to the server, whether the row still has them or not. outer: see
+    `OUTER`. row: the shape's own row, where this is its only answer.
     """
 
-    __slots__ = ("offers", "row", "shape")
+    __slots__ = ("offers", "outer", "row", "shape")
 
     def __init__(self, shape: Shape, cells: Cells) -> None:
         super().__init__(cells)
         self.shape = shape
         self.row: Row | None = None
         self.offers = bool(self.pop(OFFERS, False))
+        self.outer = str(self.pop(OUTER, ""))
 
 
 class Log:
     """What is known of a source beside the row that is read.
 
     requests: the lines of the batch that was asked, by `custom_id`. last: the name of the shape of
-    the row before, which is tried first.
+    the row before, which is tried first. offered: the caller gave tools for rows that have none.
     """
 
     def __init__(
-        self, name: str, requests: Mapping[str, Row] | None = None, last: str = ""
+        self,
+        name: str,
+        requests: Mapping[str, Row] | None = None,
+        last: str = "",
+        *,
+        offered: bool = False,
     ) -> None:
         self.name = name
+        self.offered = offered
         self.last = last
         self.requests = requests or {}
         self.line: int | None = None
@@ -101,16 +111,23 @@ class Log:
     def leave_out(self, what: str, why: str) -> None:
         self.left_out[what, why] += 1
 
-    def count(self, shape: Shape, cells: Cells) -> None:
+    def counts(self, cells: ShapedRow) -> bool:
+        """Count an answer, and return True unless it is of an outer span whose steps were read."""
+        if cells.outer and cells.outer in self.steps:
+            self.leave_out("outer spans", "their steps, which are spans as well, say the same")
+            return False
+        shape = cells.shape
         self.shapes[shape.name] = shape.title, shape.lost
         self.answers[shape.name] += 1
         body = cells.get("request") or {}
-        self._without["tools"] += not (cells.get("tools") or body.get("tools"))
+        has_tools = self.offered or cells.get("tools") or body.get("tools")
+        self._without["tools"] += not has_tools
         self._without["question"] += not any(
             (cells.get("messages"), cells.get("input"), body.get("messages"))
         )
         self._without["arguments"] += cells.get("arguments_text") == "lost"
         self.conversations |= f"metadata_{CONVERSATION}" in cells
+        return True
 
     def __str__(self) -> str:
         """Return shapes, answers and losses as a few lines, '' for a source of no known shape."""

@@ -26,7 +26,7 @@ from .parts import (
     token_cells,
     with_system,
 )
-from .shape import Cells, Damaged, Log, Row, shape
+from .shape import OUTER, Cells, Damaged, Log, Row, shape
 
 _GENAI_KEYS = {
     "response": "gen_ai.output.messages",
@@ -283,11 +283,9 @@ def _sdk_span(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
         return
     name = str(first(at(sdk, "operationId"), span.get("name")) or "")
     trace = str(first(pick(span, "traceId", "trace_id"), pick(span, "context.trace_id")) or "")
-    if ".do" in name:
+    is_step = ".do" in name
+    if is_step:
         log.steps.add(trace)
-    elif trace and trace in log.steps:
-        log.leave_out("outer spans", "their steps, which are spans as well, say the same")
-        return
     said = at(sdk, "response")
     if at(said, "text") is None and at(said, "toolCalls") is None and at(said, "object") is None:
         if (error := _error_of_span(span)) is None:
@@ -315,6 +313,7 @@ def _sdk_span(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
         "model": first(at(said, "model"), at(sdk, "model", "id"), at(genai, "request", "model")),
         **token_cells(at(sdk, "usage"), at(genai, "usage")),
         **_of_span(span),
+        OUTER: "" if is_step else trace,
     }
 
 
