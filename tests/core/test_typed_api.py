@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from tests.type_lines import HEAD, RIGHT, WRONG
-from toolparse_lab.experiments.arms import FACTORS, PARAMETERS
+from toolparse_lab.experiments.arms import FACTORS
 from toolparse_lab.formats.base import SpecKeywords
 from toolparse_lab.formats.spec import _COMMON, _FIELDS
 from toolparse_lab.integrations.litellm_bridge.options import KEYWORDS, BridgeArguments
 from toolparse_lab.middleware.flow.factors import PlanSettings, QuestionSettings
+from toolparse_lab.runner.exchange.types import PARAMETERS
 
 ROOT = Path(__file__).parents[2]
 RIGHT_LINES = RIGHT.strip().splitlines()

@@ -141,6 +141,33 @@ HOSTILE = (
         'params = { fallbacks = [{ model = "openai/x", api_base = "https://evil.example/v1" }] }',
         "OPENAI_API_KEY",
     ),
+    # A key of the main model's in the headers of another one.
+    (
+        'name = "mistral/m"\nparams = { fallbacks = [{ model = "groq/x", api_base = '
+        '"https://evil.example/v1", extra_headers = { X = { env = "MISTRAL_API_KEY" } } }] }',
+        "MISTRAL_API_KEY",
+    ),
+    # What anybody on the way can read.
+    ('name = "openai/m"\napi_base = "http://api.openai.com/v1"', "OPENAI_API_KEY"),
+    # Arguments by which litellm asks elsewhere, or hands on what it was told.
+    *(
+        (f'name = "{model}"\nparams = {{ {argument} }}', f"params.{argument.split()[0]}")
+        for model, argument in (
+            ("openai/m", 'base_url = "https://evil.example/v1"'),
+            ("anthropic/m", 'api_base = "https://evil.example/v1"'),
+            ("bedrock/m", 'aws_bedrock_runtime_endpoint = "https://evil.example"'),
+            ("vertex_ai/m", 'vertex_location = "evil.example/#"'),
+            ("openai/m", 'success_callback = ["langfuse"]'),
+            ("openai/m", "ssl_verify = false"),
+            ("openai/m", 'custom_llm_provider = "x"'),
+        )
+    ),
+    (
+        'name = "openai/m"\nparams = { fallbacks = [{ model = "openai/x", base_url = '
+        '"https://evil.example/v1" }] }',
+        "params.base_url",
+    ),
+    ('name = "huggingface/https://evil.example/m"', "the name huggingface"),
 )
 KEYS = {name: f"planted-{name}" for _, name in HOSTILE}
 
@@ -192,11 +219,58 @@ def test_a_host_of_nobody_gets_no_key_that_litellm_finds(tmp_path: Path) -> None
 def test_a_file_does_not_put_answers_on_another_machine(tmp_path: Path) -> None:
     store = 'store = "postgresql://evil.example/db"'
     with pytest.raises(BadSettings, match=r"evil\.example") as refused:
-        load(tmp_path, store, trust=False).check_store()
+        load(tmp_path, store, trust=False).elsewhere("store")
     # Not every command that opens a store has --trust.
     assert "--store" in str(refused.value)
-    load(tmp_path, store).check_store()
-    load(tmp_path, 'store = "postgresql://localhost/db"', trust=False).check_store()
+    load(tmp_path, store).elsewhere("store")
+    load(tmp_path, 'store = "postgresql://localhost/db"', trust=False).elsewhere("store")
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "postgresql+psycopg:///db?host=evil.example",
+        "postgresql://localhost/db?service=x",
+        # One reader takes the first name for the host, another the last.
+        "postgresql://localhost:x/@evil.example/db",
+        "postgresql://localhost#@evil.example/db",
+        "https://localhost/x.db",
+    ],
+)
+def test_an_address_of_a_store_is_read_as_whoever_opens_it_reads_it(
+    tmp_path: Path, store: str
+) -> None:
+    with pytest.raises(BadSettings, match="does not decide alone"):
+        load(tmp_path, f'store = "{store}"', trust=False).elsewhere("store")
+
+
+def test_places_outside_of_the_repository_are_named(tmp_path: Path) -> None:
+    (tmp_path / "work" / ".git").mkdir(parents=True)
+    (tmp_path / "work" / "link").symlink_to(tmp_path)
+    for place in ("/else/x.db", "../x.db", "link/x.db", "~/x.db", "sqlite:////else/x.db"):
+        settings = load(tmp_path / "work", f'store = "{place}"', trust=False)
+        assert "outside of the repository" in settings.elsewhere("store"), place
+        assert load(tmp_path / "work", f'store = "{place}"').elsewhere("store") == ""
+    inside = load(tmp_path / "work", 'store = "a/x.db"\ncases = "../c.jsonl"', trust=False)
+    assert inside.elsewhere("store") == ""
+    assert "c.jsonl" in inside.elsewhere("cases")
+    for cases in ("../c.jsonl", "/etc/passwd", "link/c.jsonl", "https://x.example/c.jsonl"):
+        settings = load(tmp_path / "work", f'cases = "{cases}"', trust=False)
+        with pytest.raises(BadSettings, match=r"evil\.example gets"):
+            settings.elsewhere("cases", ["evil.example"])
+
+
+def test_a_stranger_s_host_gets_no_file_as_a_template(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("secret", "utf-8")
+    (tmp_path / "work" / ".git").mkdir(parents=True)
+    text = (
+        '[models.m]\nname = "text-completion-openai/m"\n'
+        f'chat_template = "{tmp_path.as_posix()}/key"\napi_base = "{{}}"'
+    )
+    bad = load(tmp_path / "work", text.format("https://evil.example/v1"), trust=False)
+    with pytest.raises(BadSettings, match=r"evil\.example gets"):
+        bad.model("m")
+    assert load(tmp_path / "work", text.format("http://127.0.0.1:8/v1"), trust=False).model("m")
 
 
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:

@@ -346,7 +346,8 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
     need_lab()
     from ..lab import Lab  # SQLAlchemy: 0.8 s, and an extra
 
-    settings.check_store()
+    if word := settings.elsewhere("store"):
+        say(f"toolparse: {word}")
     store = str(settings["store"])
     is_file = "://" not in store
     if must_be and is_file and not os.path.exists(os.path.expanduser(store)):

@@ -21,6 +21,7 @@ from ..formats.prompt.wording import OwnPrompt, is_own_prompt
 from ..formats.registry import is_shipped, protocol_of
 from ..middleware.plans import PLAN
 from ..runner.exchange.summary import LIMITS
+from ..runner.exchange.types import PARAMETERS
 
 NATIVE = "native"
 """The arm that leaves tools to the provider, which is sent them and whose own calls are read."""
@@ -70,19 +71,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 # The parameters that this package counts with; all others are the provider's business.
 _COUNTED = ("max_tokens", "max_completion_tokens", "n")
-
-
-PARAMETERS: tuple[str, ...] = (
-    "audio", "chat_template_kwargs", "extra_body", "extra_headers", "frequency_penalty", "grammar",
-    "guided_choice", "guided_grammar", "guided_json", "guided_regex", "keep_alive", "logit_bias",
-    "logprobs", "max_completion_tokens", "max_tokens", "metadata", "min_p", "min_tokens",
-    "modalities", "n", "num_ctx", "parallel_tool_calls", "prediction", "presence_penalty",
-    "prompt_cache_key", "repeat_penalty", "repetition_penalty", "response_format",
-    "safety_identifier", "safety_settings", "seed", "service_tier", "skip_special_tokens", "stop",
-    "store", "structured_outputs", "thinking", "top_k", "top_logprobs", "top_p", "typical_p",
-    "user", "verbosity", "web_search_options",
-)  # fmt: skip
-"""Parameters that are sent as they are: those of litellm and OpenAI, and of common servers."""
 # Names that are no parameters of a plan, and who takes them instead.
 _ELSEWHERE = {
     **dict.fromkeys(

@@ -6,7 +6,7 @@ it is in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from ..runner.settings import (
     Source,
     check_keys,
     checked_value,
+    elsewhere,
     is_path,
     model_of,
     read_toml,
@@ -102,10 +103,16 @@ class PlanFile:
         """Return which hosts get which variables, of its own models and of those configured."""
         own = self.source.table.get("models") if self.source is not None else None
         tables = {**settings.tables, **(own if isinstance(own, Mapping) else {})}
-        told = (
-            sent_by(tables[alias], settings.environ) for alias in self.models if alias in tables
-        )
+        told = (sent_by(tables.get(alias, alias), settings.environ) for alias in self.models)
         return list(dict.fromkeys(filter(None, told)))
+
+    def elsewhere(self, strangers: Iterable[str]) -> str:
+        """Return a sentence about cases that the file looks for elsewhere. See `elsewhere`."""
+        # Those of a plan that stands elsewhere stand beside it.
+        cases = self.source.table.get("cases") if self.source is not None else None
+        if self.source is None or cases is None:
+            return ""
+        return elsewhere("cases", cases, self.source, self.source.place("cases"), strangers)
 
 
 def read_plan_file(path: str | Path, settings: Settings) -> PlanFile:
@@ -155,7 +162,11 @@ def read_plan_file(path: str | Path, settings: Settings) -> PlanFile:
             for alias, table in models.items()
         }
     else:
-        by_alias = models_of([models] if isinstance(models, str) else models, settings)
+        names = [models] if isinstance(models, str) else models
+        for name in map(str, names):  # those that are configured were checked
+            if name not in settings.tables and "/" in name:
+                model_of(name, name, source, settings.environ)
+        by_alias = models_of(names, settings)
     return PlanFile(source, models=by_alias, **values)
 
 

@@ -19,16 +19,16 @@ from typing import Any, Literal, get_args
 
 from ..core.errors import BadOptions, BadSettings, near
 from ..core.types import Policy
-from .exchange.redaction import SecretText, is_secret_name, redact
+from .exchange.redaction import SecretText, is_secret_name, redact, redact_url
 from .exchange.types import Model
 from .trust import (
     NO_KEY,
-    doubtful,
+    check_trust,
     folders_upward,
     host_of,
+    is_beyond,
     is_foreign,
     is_own_host,
-    is_this_machine,
     is_trusted,
     sent_variables,
     untrusted,
@@ -148,22 +148,14 @@ class Settings:
         """Return which host gets which variables for a model, "" if none is sent."""
         return sent_by(self.tables[alias], self.environ)
 
-    def check_store(self) -> None:
-        """Raise BadSettings for a file that records on another machine and is not trusted."""
-        store = str(self["store"])
-        if self.source is None or self.source.trusted or "://" not in store:
-            return
-        from_file = self.origins["store"].startswith(str(self.source.path))
-        if from_file and host_of(store) and not is_this_machine(store):
-            what = "a file does not decide alone to record on another machine"
-            raise untrusted(
-                self.origins["store"],
-                what,
-                [host_of(store)],
-                self.source.path,
-                expected="a file, or a server on this machine",
-                way="name the store by --store",
-            )
+    def elsewhere(self, name: str, strangers: Iterable[str] = ()) -> str:
+        """Return a sentence about the store or the cases where the file looks for them elsewhere.
+
+        See `elsewhere`.
+        """
+        if self.source is None or not self.origins[name].startswith(str(self.source.path)):
+            return ""
+        return elsewhere(name, str(self[name]), self.source, self.origins[name], strangers)
 
     @property
     def unknown(self) -> dict[str, str]:
@@ -281,6 +273,37 @@ def _find_source(
             table = tool.get("toolparse", {})
         return Source(path, table, text, trust or is_trusted(path)), passed_over
     return None, passed_over
+
+
+def elsewhere(
+    name: str, value: str, source: Source, where: str, strangers: Iterable[str] = ()
+) -> str:
+    """Return a sentence about a place outside of the repository of a file that is not trusted.
+
+    It is "" if there is nothing to say.
+
+    strangers: hosts that are nobody's own and would get what is read there. Raises BadSettings if
+    there are any, and for a store on another machine.
+    """
+    if source.trusted or not is_beyond(value, source.path):
+        return ""
+    hosts = [host_of(value)] if name == "store" and "://" in value else list(strangers)
+    shown = redact_url(value)
+    if hosts and not value.startswith("sqlite:"):
+        raise untrusted(
+            where,
+            f"a file does not decide alone that {' and '.join(hosts)} gets what is not below it",
+            [shown],
+            source.path,
+            expected="a path of its own repository, or a server on this machine",
+            way=f"name it by --{name}" if name in SETTINGS else "pass trust=True",
+        )
+    return f"{where}: {name} is {shown}, outside of the repository of this file"
+
+
+def strangers(tables: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the hosts of models that are neither their providers' own nor this machine."""
+    return [host_of(str(table.get("api_base"))) for table in tables if not is_own_host(table)]
 
 
 def read_toml(
@@ -455,6 +478,13 @@ def _no_literal(value: Any, path: tuple[str, ...], alias: str, source: Source) -
         )
 
 
+def _is_there(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def _variable(value: Any) -> str | None:
     if isinstance(value, Mapping) and set(value) == {"env"} and isinstance(value["env"], str):
         return str(value["env"])
@@ -463,11 +493,14 @@ def _variable(value: Any) -> str | None:
 
 def _model(alias: str, table: Any, source: Source | None, environ: Mapping[str, str]) -> Model:
     where = source.place(alias) if source else f"model {alias!r}"
-    if source is not None and not source.trusted and (names := doubtful(table, environ)):
-        base = table.get("api_base")
-        host = host_of(base) if isinstance(base, str) else str(table["name"])
-        what = f"a file does not decide alone that {host} gets these variables"
-        raise untrusted(where, what, names, source.path)
+    if source is not None and not source.trusted:
+        check_trust(table, environ, where, source.path)
+        template = table.get("chat_template")
+        if isinstance(template, str) and _is_there(template):
+            # Of the current folder, as it is read.
+            elsewhere(
+                "chat_template", str(Path(template).absolute()), source, where, strangers([table])
+            )
 
     def value_of(variable: str) -> str:
         if not environ.get(variable):

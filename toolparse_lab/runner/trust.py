@@ -1,8 +1,9 @@
 """Which hosts get which environment variables, and who has said so.
 
 A file of settings comes with a checkout, and a checkout may come from anybody. So a model of a file
-gets only what its provider's own name and host stand for. All else has to be said by whoever works
-here: by `--trust`, or by a line in their own settings.
+gets only what its provider's own name and host stand for, and a file names only places of its own
+repository. All else has to be said by whoever works here: by `--trust`, or by a line in their own
+settings.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..core.errors import BadSettings
+from .exchange.types import PARAMETERS
 
 OWN_FILE = "toolparse/settings.toml"
 """Of one's own, below `$XDG_CONFIG_HOME` or `~/.config`: `trusted = ["/folder", ...]`."""
@@ -76,6 +78,28 @@ _HOSTS: Mapping[str, tuple[str, ...]] = {
     "zai": ("api.z.ai",),
 }  # fmt: skip
 _LOCAL = ("hosted_vllm", "ollama", "lm_studio")
+# Arguments of litellm that say how a model answers; all others may say where it is asked.
+_ANSWERING = frozenset(PARAMETERS) | {
+    "allowed_openai_params", "fallbacks", "models", "reasoning_effort", "stream_options",
+    "temperature", "tool_choice",
+}  # fmt: skip
+_REGIONS = frozenset(
+    (
+        "account_id",
+        "api_version",
+        "aws_region_name",
+        "organization",
+        "vertex_location",
+        "vertex_project",
+    )
+)
+"""Arguments that become a part of a provider's address: a word alone."""
+_NAME = re.compile(r"[\w.:@+ -]+(/[\w.:@+ -]+)*")
+"""A model string that is no address."""
+_OWN_SERVER = re.compile(
+    r"postgres\w*(\+\w+)?://([\w.-]+@)?(localhost|127\.0\.0\.1|\[::1\])?(:\d+)?/[\w-]*"
+)
+"""An address that all who read one read alike."""
 _PLAIN = ((re.compile(r"(chat)?gpt|o\d|ft:"), "openai"), (re.compile("claude"), "anthropic"))
 # What litellm looks for by itself where it is given no key; AWS's two others only sign.
 _KEY = re.compile(r"(API_?KEY|(?<!_ACCESS)_KEY|TOKEN|JWT)(?!_ID)")
@@ -168,6 +192,8 @@ def is_own_host(table: Mapping[str, Any]) -> bool:
 
 def _is_host_of(address: str, provider: str) -> bool:
     host = host_of(address).partition(":")[0]
+    if not address.lower().startswith("https:"):  # else anybody on the way reads the key
+        return False
     patterns = (re.escape(name).replace(r"\*", "[a-z0-9-]+") for name in _HOSTS.get(provider, ()))
     return any(re.fullmatch(pattern, host) for pattern in patterns)
 
@@ -185,34 +211,63 @@ def _goes_home(variable: str, address: Any) -> bool:
 
 
 def doubtful(table: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
-    """Return the variables of a model that go beyond its provider's own names and hosts, and its
-    login where that is in no variable.
+    """Return the variables of a model that go beyond its provider's own names and hosts, its login
+    where that is in no variable, and the members that tell litellm where to ask.
     """
     provider = provider_word(str(table["name"]))
     own_host = is_own_host(table)
+    fallbacks = list(_fallbacks(table))
+    own = {**table, "params": {k: v for k, v in _params(table).items() if k != "fallbacks"}}
     names = [
         name
-        for name in sent_variables(table, environ)
+        for name in sent_variables(own, environ)
         if not (own_host and is_own_name(name, provider))
         and not _goes_home(name, table.get("api_base"))
     ]
     if not own_host and provider in _ON_DISK:
         names.append(f"the login of {provider}")
-    for model in _fallbacks(table):
-        if not is_own_host(model):
-            own = _own_keys(provider_word(str(model["name"])), environ)
-            names += [name for name in (*own, "OPENAI_API_KEY") if environ.get(name)]
+    if not _NAME.fullmatch(str(table["name"])):
+        names.append(f"the name {table['name']}")
+    names += [f"params.{name}" for name, value in own["params"].items() if _steers(name, value)]
+    for model in fallbacks:
+        names += doubtful(model, environ)
+        # litellm sends OpenAI's key where it has no other.
+        if not is_own_host(model) and environ.get("OPENAI_API_KEY"):
+            names.append("OPENAI_API_KEY")
     return list(dict.fromkeys(names))
+
+
+def check_trust(
+    table: Mapping[str, Any], environ: Mapping[str, str], where: str, file: Path
+) -> None:
+    """Raise BadSettings for a model that a file, not trusted, sends beyond its provider's own."""
+    names = doubtful(table, environ)
+    if names:
+        base = table.get("api_base")
+        host = host_of(base) if isinstance(base, str) else str(table["name"])
+        what = f"a file does not decide alone that {host} gets these, or is asked by them"
+        raise untrusted(where, what, names, file)
+
+
+def _params(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    params = table.get("params")
+    return params if isinstance(params, Mapping) else {}
+
+
+def _steers(name: str, value: Any) -> bool:
+    """Return True for an argument of litellm that may say where or by whose login it asks."""
+    if name in _REGIONS:
+        return not (isinstance(value, str) and re.fullmatch(r"[\w-]+", value))
+    return name not in _ANSWERING
 
 
 def _fallbacks(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     # litellm asks these in the model's place, each at an address of its own.
-    params = table.get("params")
-    listed = params.get("fallbacks") if isinstance(params, Mapping) else None
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, Mapping):
-            base = one.get("api_base", one.get("base_url"))
-            yield {"name": one.get("model", table["name"]), "api_base": base}
+    listed = _params(table).get("fallbacks")
+    for one in listed if isinstance(listed, list) else () if listed is None else (listed,):
+        fallback = dict(one) if isinstance(one, Mapping) else {"model": one}
+        name, base = fallback.pop("model", table["name"]), fallback.pop("api_base", None)
+        yield {"name": name, "api_base": base, "params": fallback}
 
 
 def trusted_folders() -> list[Path]:
@@ -255,6 +310,26 @@ def folders_upward(start: Path) -> tuple[list[Path], list[Path]]:
     folders = [place, *place.parents]
     root = next((n for n, folder in enumerate(folders) if (folder / ".git").exists()), 0)
     return folders[: root + 1], folders[root + 1 :]
+
+
+def is_beyond(place: str, file: Path) -> bool:
+    """Return True for a place that is neither in a file's own repository, links followed, nor a
+    server's database on this machine.
+
+    place: a path, or the address of a file or a store.
+    """
+    path = place.removeprefix("sqlite:///")
+    if "://" in path:
+        return _OWN_SERVER.fullmatch(path) is None
+    if path == ":memory:":
+        return False
+    root = folders_upward(file.parent)[0][-1]
+    try:
+        # A query of SQLite's can name another file than the one before it.
+        inside = (file.parent / Path(path).expanduser()).resolve().is_relative_to(root)
+    except (OSError, RuntimeError, ValueError):
+        return True
+    return not inside or (path != place and "?" in path)
 
 
 def untrusted(

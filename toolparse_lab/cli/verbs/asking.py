@@ -15,6 +15,8 @@ from ...experiments.plan_file import PlanFile, chosen_cases, models_of, read_pla
 from ...runner.exchange.summary import LIMITS
 from ...runner.exchange.types import PROVIDER_HINTS
 from ...runner.routes import missing_package, unset_keys
+from ...runner.settings import strangers
+from ...runner.trust import check_trust, is_trusted
 from ...views.show import visible
 from ..console import as_flags, put, put_json, put_told, records, report_width, say
 from ..options import (
@@ -192,6 +194,11 @@ def _plan(lab: Lab, options: Any, plan_file: PlanFile, settings: Settings) -> Pl
             if options.plan is None and Path(_PLAN_FILE).is_file():
                 hint = f"toolparse run {_PLAN_FILE}"
             raise BadPlan(f"there are no {name}", hint=hint)
+    if not options.cases:
+        hosts = strangers(model.to_dict() for model in models.values())
+        by_settings = settings.elsewhere("cases", hosts) if not plan_file.cases else ""
+        if word := plan_file.elsewhere(hosts) or by_settings:
+            say(f"toolparse: {word}")
     levels = _levels(options, plan_file, models)
     # A flag goes before the file, also one of 0. The seed draws the sample as well.
     trials, seed, stream, sample = (
@@ -258,6 +265,7 @@ def _retry(options: Any, settings: Settings) -> int:
     with open_lab(settings) as lab:
         before = lab.open(options.retry)
         opened = with_credentials(lab, before, settings)
+        _check_models(opened, settings)
         wanted = _ReportRequest(
             options.baseline or recorded_baseline(before, options),
             gates_of(options),
@@ -275,6 +283,17 @@ def _retry(options: Any, settings: Settings) -> int:
             say(f"run {before.run_id}{told}")
         limits = limits_of(options, PlanFile(), settings)
         return _ask_and_report(lab, lambda: lab.retry(opened, **limits), options, wanted)
+
+
+def _check_models(run: Run, settings: Settings) -> None:
+    # A store may come with a checkout as well. Raises BadSettings.
+    path = Path(str(settings["store"]))
+    if settings.trust or is_trusted(path):
+        return
+    for alias, model in run.plan.models.items():
+        if alias not in settings.tables:
+            where = f"model {alias!r} of run {run.run_id}"
+            check_trust(model.to_dict(), settings.environ, where, path)
 
 
 @verb(

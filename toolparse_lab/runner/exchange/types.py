@@ -34,6 +34,17 @@ MOST_ANSWER = 8 * 2**20
 """Bytes of an answer, if nobody says another number."""
 RAW_COMPLETION = "text-completion-"
 """How model strings begin whose endpoint takes a prompt instead of messages."""
+PARAMETERS: tuple[str, ...] = (
+    "audio", "chat_template_kwargs", "extra_body", "extra_headers", "frequency_penalty", "grammar",
+    "guided_choice", "guided_grammar", "guided_json", "guided_regex", "keep_alive", "logit_bias",
+    "logprobs", "max_completion_tokens", "max_tokens", "metadata", "min_p", "min_tokens",
+    "modalities", "n", "num_ctx", "parallel_tool_calls", "prediction", "presence_penalty",
+    "prompt_cache_key", "repeat_penalty", "repetition_penalty", "response_format",
+    "safety_identifier", "safety_settings", "seed", "service_tier", "skip_special_tokens", "stop",
+    "store", "structured_outputs", "thinking", "top_k", "top_logprobs", "top_p", "typical_p",
+    "user", "verbosity", "web_search_options",
+)  # fmt: skip
+"""Parameters that are sent as they are: those of litellm and OpenAI, and of common servers."""
 
 
 @dataclass(frozen=True, slots=True)
