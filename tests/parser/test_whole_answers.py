@@ -59,16 +59,19 @@ def test_the_short_way_says_what_the_engine_says(data: st.DataObject) -> None:
     setting = setting_of(protocol, SPECS if draw(st.booleans()) else (), options)
     request = asked(draw(st.sampled_from([text, "Hello", "send_money to mallory"])))
     for given_request in (None, request):
-        whole = read_whole(setting, text, given_request)
-        if whole is not None:
-            parser = StreamParser(setting, silent=True, request=given_request)
-            parser.feed(text)
-            engine = parser.close()
-            assert whole == engine
-            assert whole.to_dict() == engine.to_dict()
-            assert [s.span for c in whole.calls for s in c.steps] == [
-                s.span for c in engine.calls for s in c.steps
-            ]
+        check(setting, text, given_request)
+
+
+def check(setting: Setting, text: str, request: Any = None) -> None:
+    whole = read_whole(setting, text, request)
+    if whole is not None:
+        parser = StreamParser(setting, silent=True, request=request)
+        parser.feed(text)
+        engine = parser.close()
+        assert whole == engine, text
+        assert whole.to_dict() == engine.to_dict(), text
+        for short, long in zip(whole.calls, engine.calls, strict=True):
+            assert [step.span for step in short.steps] == [step.span for step in long.steps]
 
 
 # One of each way to write a call: JSON alone, behind a header, in a list, in a string, in a fence;
@@ -127,13 +130,30 @@ def test_a_call_is_read_by_the_form_in_which_it_is_written(
         call = call.replace('":', '": ').replace('","', '", "').replace("'", '"')
     text = around.replace("{}", call)
     for setting in settings_of(name):
-        whole = read_whole(setting, text, None)
-        parser = StreamParser(setting, silent=True)
-        parser.feed(text)
-        engine = parser.close()
-        assert whole in (None, engine), text
-        if whole is not None:
-            assert whole.to_dict() == engine.to_dict(), text
+        check(setting, text)
+
+
+PIECES = ("a", "b c", "\n", "\r\n", " ", "<b>", "</b>", "x < y", "&", "&lt;", ">", "]", "]]>", "[/to]",
+          "</note", "note>", "<![CDATA[", "<value>", "</parameter>", "<parameter=to>", "</arg_value>",
+          "</tool_call>", "<PARAM", "7", '["a"]')  # fmt: skip
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=5).map("".join)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["qwen3_coder_xml", "glm47_compact", "seed_oss", "dots", "muse_atem", "anthropic_legacy",
+     "bfcl_concise_xml_tag", "minimax_m2", "morph_xml"],
+)  # fmt: skip
+@given(texts=st.tuples(TEXTS, TEXTS), around=st.sampled_from(AROUND))
+@pytest.mark.exhaustive(3)
+def test_texts_with_tags_are_read_as_the_engine_reads_them(
+    name: str, texts: tuple[str, str], around: str
+) -> None:
+    call = written(PROTOCOLS[name], "send_money", '{"to": "zq one", "note": "zq two"}')
+    assert call is not None
+    call = call.replace("zq one", texts[0]).replace("zq two", texts[1])
+    for setting in settings_of(name):
+        check(setting, around.replace("{}", call))
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -159,6 +179,7 @@ def test_a_small_call_takes_few_python_calls(name: str) -> None:
     assert count <= 70
 
 
+_TYPED = {"properties": {"text": {"type": "string"}, "n": {"type": "integer"}}}
 # (format, a tool's name, its parameters, text before, arguments as they are written): what a
 # pattern took for a plain call, and the engine does not.
 _NO_PLAIN_CALLS: tuple[tuple[str, str, dict[str, Any] | None, str, tuple[str, str]], ...] = (
@@ -174,6 +195,10 @@ _NO_PLAIN_CALLS: tuple[tuple[str, str, dict[str, Any] | None, str, tuple[str, st
     ("yaml_xml", "thought", {}, "", ("", "")),
     ("yaml_xml", "input", {}, "", ("text", "a")),  # an element of a page
     ("yaml_xml", "look_up", {"properties": {"x": {"type": "string"}}}, "", ("", "")),
+    ("dots", "look_up", _TYPED, "", ("Oslo", "]]>")),  # half a section
+    ("dots", "look_up", _TYPED, "", ("Oslo", "see [/text]")),  # a closer in other brackets
+    ("bfcl_concise_xml_tag", "look_up", _TYPED, "", ("Oslo", ">")),  # its tag's bracket, doubled
+    ("anthropic_legacy", "look_up", _TYPED, "", ("Oslo", ">x <b>y</b> z")),
 )
 
 
@@ -189,8 +214,4 @@ def test_what_looks_plain_is_left_to_the_engine(
         for options in (tp.ParseOptions(), tp.ParseOptions(validate=False)):
             for lead in ("", "I look.\n") * 3:
                 Reader(protocol, teachers, options).parse(lead + plain)
-            setting = setting_of(protocol, tools, options)
-            whole = read_whole(setting, text, None)
-            parser = StreamParser(setting, silent=True)
-            parser.feed(text)
-            assert whole in (None, parser.close())
+            check(setting_of(protocol, tools, options), text)

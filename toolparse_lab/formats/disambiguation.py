@@ -520,7 +520,7 @@ def is_sound(text: str, name: str, view: View) -> bool:
     [True, False, False, False]
     """
     # Of what begins or ends with nothing but white space nothing is said.
-    if text[:_LONGEST_TAIL].lstrip()[:1] in "<" or text[-_LONGEST_TAIL:].rstrip()[-1:] in "<>]":
+    if text[:_LONGEST_TAIL].lstrip()[:1] in "<>" or text[-_LONGEST_TAIL:].rstrip()[-1:] in "<>]":
         return False
     return text.rfind(f"{name}>") < 0 and not _has_broken_closer(text, names_below(view))
 

@@ -171,8 +171,7 @@ def _read_look(setting: Setting, looks: _Looks, raw: str, request: Any) -> Parse
                     return None
                 if echoes is not None:
                     calls = [call for c in calls for call in echoes.judge((c,))]
-            has_text = any(segment.kind == "text" for segment in segments)
-            if has_text and any(shown_at_end(calls, segments, raw)):
+            if at and any(shown_at_end(calls, segments, raw)):
                 return None
             return result_of(setting, raw, segments, calls)
     return None

@@ -120,11 +120,30 @@ class _Unit(NamedTuple):
     text: str
     closer: str
 
-    def pattern(self) -> str:
-        begin, end = self.opener.split("\0", 1)
-        closer = re.escape(self.closer).replace(re.escape("\1"), r"(?P=key)")
-        begin, end = re.escape(begin), re.escape(end).replace(re.escape("\0"), "(?P=key)")
-        return f"{begin}(?P<key>{_KEY}){end}(?P<text>{self.text}){closer}"
+    def pattern(self, key: int, group: str) -> str:
+        # key: the group of the name. group: how that of the text begins.
+        begin, end = map(re.escape, self.opener.split("\0"))
+        closer = re.escape(self.closer).replace(re.escape("\1"), rf"\{key}")
+        return f"{begin}({_KEY}){end}{group}{self.text}){closer}"
+
+
+class _Tagged(NamedTuple):
+    # Parameters whose texts hold tags: what one begins with, what ends it, what is between two.
+    head: re.Pattern[str]
+    closer: str
+    sep: str
+
+    def texts(self, raw: str, start: int) -> Iterator[tuple[str, int, int]]:
+        """Yield name, start and end of each text."""
+        while head := self.head.match(raw, start):
+            end = raw.find(self.closer, head.end())
+            if end < 0:
+                return
+            yield head[1], head.end(), end
+            start = end + len(self.closer)
+            if not raw.startswith(self.sep, start):
+                return
+            start += len(self.sep)
 
 
 class _Parameters(NamedTuple):
@@ -134,7 +153,8 @@ class _Parameters(NamedTuple):
     unit: re.Pattern[str]
     constants: Mapping[int, Value]
     untyped: bool
-    stops: str  # characters that no value holds
+    stops: str  # characters that no value holds, but for those of `tagged`
+    tagged: _Tagged | None = None
     root: tuple[int, int] | None = None
 
 
@@ -278,6 +298,16 @@ class Look:
         else:
             end = hole.row.match(raw, start).end()  # type: ignore[union-attr]
         tail = self.after.match(raw, end)
+        tagged: list[tuple[str, int, int]] = []
+        if tail is None and tool and type(hole) is _Parameters and hole.tagged:
+            tagged = list(hole.tagged.texts(raw, start))
+            if not tagged or self.owner is not setting.protocol:
+                return None
+            is_raw = self.owner.codec.is_raw
+            if not all(is_raw(name, raw[a:b], tool) for name, a, b in tagged):
+                return None
+            end = tagged[-1][2] + len(hole.tagged.closer)
+            tail = self.after.match(raw, end)
         if tail is None:
             return None
         for mark in marks:
@@ -308,7 +338,7 @@ class Look:
         if type(hole) is _Json:
             call = self._json_call(setting, raw, start, end, value, tool, facts)
         else:
-            call = self._parameter_call(setting, raw, start, end, tool, facts, regs)
+            call = self._parameter_call(setting, raw, start, end, tool, facts, regs, tagged)
         return None if call is None else (call, stop)
 
     def _json_call(
@@ -345,16 +375,16 @@ class Look:
     def _parameter_call(
         self, setting: Setting, raw: str, start: int, end: int, tool: ToolSpec | None,
         facts: tuple[Any, ...], regs: tuple[tuple[int, int], ...],
+        tagged: list[tuple[str, int, int]],
     ) -> ToolCall | None:  # fmt: skip
         hole: Any = self.hole
         number, index, name, name_span, wire_id, problems, segment = facts
         protocol, _, confidence, steps, _ = self.call
-        root = hole.root and (regs[hole.root[0]][0], regs[hole.root[1]][0])
         if hole.untyped:
-            texts = []
-            for unit in hole.unit.finditer(raw, start, end):
-                last = unit.lastindex
-                texts.append((unit[last - 1], unit[last]))
+            if tagged:
+                texts = [(key, raw[a:b]) for key, a, b in tagged]
+            else:
+                texts = hole.unit.findall(raw, start, end)  # of one kind, so with two groups
             if (
                 tool is None
                 or setting.options.coerce != "safe"
@@ -364,7 +394,7 @@ class Look:
             arguments_json = read_texts(texts, tool.schema_json, UNRECORDED)
             if arguments_json is None:
                 return None
-            account = LateAccount(_text_account, hole, raw, start, end, root, texts, tool)
+            account = LateAccount(_text_account, hole, raw, start, end, regs, texts, tool)
             if wire_id is None and not problems:
                 return make_late_call(
                     number, index, name, name_span, protocol, arguments_json, segment, account
@@ -391,7 +421,7 @@ class Look:
         return make_call(
             number, index, name, name_span, wire_id, protocol, "ok", confidence, text, text, (),
             steps, problems, segment,
-            OriginTable(partial(_unit_places, hole, raw, start, end, root)),
+            OriginTable(partial(_unit_places, hole, raw, start, end, regs)),
         )  # fmt: skip
 
 
@@ -444,11 +474,16 @@ def _body_places(
 
 
 def _unit_places(
-    hole: _Parameters, raw: str, start: int, end: int, root: tuple[int, int] | None
+    hole: _Parameters, raw: str, start: int, end: int, regs: tuple[tuple[int, int], ...]
 ) -> dict[str, Origin]:
     table: dict[str, Origin] = {}
-    if root is not None:
-        table[""] = Origin(Span(*root))
+    if hole.root is not None:
+        first, last = hole.root
+        table[""] = Origin(Span(regs[first][0], regs[last][0]))
+    if hole.tagged and hole.row.match(raw, start).end() != end:  # type: ignore[union-attr]
+        for key, first, last in hole.tagged.texts(raw, start):
+            table[f"/{key}"] = Origin(Span(first, last))
+        return table
     for unit in hole.unit.finditer(raw, start, end):
         last = unit.lastindex or 0
         table[f"/{unit[last - 1]}"] = Origin(Span(*unit.span(last)))
@@ -456,13 +491,13 @@ def _unit_places(
 
 
 def _text_account(
-    hole: _Parameters, raw: str, start: int, end: int, root: tuple[int, int] | None,
+    hole: _Parameters, raw: str, start: int, end: int, regs: tuple[tuple[int, int], ...],
     texts: list[tuple[str, str]], tool: ToolSpec,
 ) -> tuple[str, Any, OriginTable]:  # fmt: skip
     record = Record("safe")
     read_texts(texts, tool.schema_json, record)
     steps = tuple(record.steps)
-    origins = _unit_places(hole, raw, start, end, root)
+    origins = _unit_places(hole, raw, start, end, regs)
     places = {path: (o.span.start, o.span.end) for path, o in origins.items()}
     decoded = Decoded(tool.name, dict(texts), untyped=True, places=lambda: places)
     if steps:
@@ -636,7 +671,8 @@ class _Learner:
             text = _BARE_TEXT
         elif string.closer.lstrip()[0] in "<]":
             stops = "<&"
-            text = rf"(?:[^<{marks}&\s](?:[^<{marks}&]*[^<{marks}&\s])?)?"
+            # A bracket at an end may be one of the tag beside it.
+            text = rf"(?:[^<>{marks}&\s](?:[^<{marks}&]*[^<>{marks}&\s])?)?"
         else:
             tag = "<" * ("<" in string.opener)  # an attribute
             text = rf"[^{marks}&{tag}\x00-\x1f]*"
@@ -678,7 +714,8 @@ class _Learner:
             others = [(double, kind)]
         for extra in ([others] if others else []) + [[]]:
             for loose in (True, False) if sep != sep.rstrip() and sep.strip() else (False,):
-                yield _parameters_of([*units, *extra], sep, loose, untyped, stops)
+                hole = _parameters_of([*units, *extra], sep, loose, untyped, stops)
+                yield hole._replace(tagged=_tagged(string, sep) if untyped else None)
 
     def _has_escapes(self, quote: str) -> bool:
         try:
@@ -867,11 +904,12 @@ class _Learner:
         )
         row = next(t.text for t in tokens if t.kind == "hole")
         start = "" if filled[0].kind == "name" else text[0]
+        bars = ("[/",) if isinstance(hole, _Parameters) and hole.stops else ()  # a closing tag
         literals = " ".join(t.text for t in tokens if t.kind == "literal")
         words = frozenset((*re.findall(r"\w+", literals), *_NO_NAMES))
         return Look(
             self._owner, hole, start, re.compile(patterns[0]), re.compile(patterns[1]),
-            name_group, id_group, again_group, template, tuple(parts), row, words,
+            name_group, id_group, again_group, template, tuple(parts), row, words, bars,
         )  # fmt: skip
 
     # proof
@@ -918,9 +956,9 @@ class _Learner:
             texts += [text.replace(_NAME, _OTHER_NAME) for text in (base, texts[0])]
         for text in texts:
             if self._agrees(look, text) is False:
-                if "null" not in text or look.bars:
+                if "null" not in text or "null" in look.bars:
                     raise _Unlearned
-                look.bars, look.fixed_marks = ("null",), None
+                look.bars, look.fixed_marks = (*look.bars, "null"), None
         # What not every format takes.
         empty = self._with(tokens, {})
         if empty is not None and self._agrees(look, empty) is False:
@@ -996,23 +1034,30 @@ def _parameters_of(
     units: list[tuple[_Unit, Any]], sep: str, loose: bool, untyped: bool, stops: str
 ) -> _Parameters:
     # Each kind has two groups: of the name and of the text.
-    patterns, constants = [], {}
-    for n, (unit, kind) in enumerate(units):
-        key, text = 2 * n + 1, 2 * n + 2
-        pattern = unit.pattern().replace("(?P=key)", f"\\{key}")
-        patterns.append(pattern.replace("(?P<key>", "(").replace("(?P<text>", "("))
-        constants[text] = kind
+    kinds = [unit.pattern(2 * n + 1, "(") for n, (unit, _) in enumerate(units)]
+    constants = {2 * n + 2: kind for n, (_, kind) in enumerate(units)}
     between = re.escape(sep.rstrip()) + " ?" if loose else re.escape(sep)
     return _Parameters(
-        re.compile(_row(patterns, between)), re.compile("|".join(patterns)), constants, untyped,
-        stops,
+        re.compile(_row([unit for unit, _ in units], between)), re.compile("|".join(kinds)),
+        constants, untyped, stops,
     )  # fmt: skip
 
 
-def _row(patterns: list[str], between: str) -> str:
+def _tagged(unit: _Unit, sep: str) -> _Tagged | None:
+    before, after = unit.opener.split("\0")
+    if "\1" in unit.closer or unit.closer.lstrip()[:1] != "<":
+        return None
+    head = re.compile(f"{re.escape(before)}({_KEY}){re.escape(after)}")
+    return _Tagged(head, unit.closer, sep)
+
+
+def _row(units: list[_Unit], between: str) -> str:
     # The names of parameters in closers refer to the groups of their own kind, so the second copy
     # of the units counts on.
-    one = "|".join(patterns)
-    size = 2 * len(patterns)
-    more = re.sub(r"\\(\d+)(?![\d\]])", lambda m: f"\\{int(m[1]) + size}", one)
-    return rf"(?:(?:{one})(?:{between}(?:{more}))*)?"  # not possessive: a fault of Python 3.11
+    first, more = (
+        "|".join(unit.pattern(n, "(?:") for n, unit in enumerate(units, start))
+        for start in (1, 1 + len(units))
+    )
+    if not between:
+        return f"(?:{first})*"
+    return f"(?:(?:{first})(?:{between}(?:{more}))*)?"  # not possessive: a fault of Python 3.11

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.positions import apply_edits
+from ...arguments.schema.view import view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.values import Value, read_strict, same, write_canonical
@@ -26,6 +27,7 @@ from ..base import (
     Signs,
     Tools,
 )
+from ..disambiguation import is_sound
 from ..json.call import json_calls
 from ..json.scan import JsonBody, ends_in_value
 from ..prompt.grammar import MAX_DEPTH, literal, object_schema
@@ -36,10 +38,18 @@ from ..results import Between, TextResult
 from ..scan import Scanner, ends_inside, skip_space
 from ..xml.grammar import BARE_SCALARS, ElementGrammar
 from .doubt import TagDisambiguation, hold_no_tag, say_tags_in_values
-from .form import Form, TagForm, closes_itself, function_group, kind_of_value, names_function
+from .form import (
+    Form,
+    TagForm,
+    closes_itself,
+    function_group,
+    holds_references,
+    kind_of_value,
+    names_function,
+)
 from .reader import FunctionReader
 from .scan import ParameterScan
-from .strict import read_functions
+from .strict import read_functions, strict_form
 
 # A name that survives the trimming of readers and cannot be taken for the end of its tag.
 _TAG_NAME = re.compile(r"[^\s<>\"'=](?:[^<>\"'\r\n]{0,254}[^\s<>\"'])?")
@@ -356,6 +366,17 @@ class ParameterCall(Codec):
     # on its own, so that one that cannot be read leaves the others alone. What took edits is read
     # once more, strictly, from the edited body: a repaired tag could make others count. So a body
     # is gone over three times at most, whatever is wrong with it.
+
+    def is_raw(self, name: str, text: str, tool: ToolSpec) -> bool:
+        form = self.form
+        if form.flags or not form.closer or (form.entities and holds_references(text)):
+            return False
+        # It may lose a line break of its own, where none is written or where this is half of one.
+        if form.trim and (not form.edge or text[-1:] == "\r"):
+            return False
+        if strict_form(form).own_tag.search(text):
+            return False
+        return is_sound(text, name, view_of(tool.schema_json))
 
     def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         if not body:

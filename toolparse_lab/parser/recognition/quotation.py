@@ -522,7 +522,7 @@ _HAS_LABEL = re.compile(rf"^{_LABEL}", re.MULTILINE)
 _LIST_ITEM = re.compile(
     r"[ \t]*(?:[*_#]{1,3} ?)?(?:(?:step |schritt )?\d{1,2}[.):]|[-*•] )", re.IGNORECASE
 )
-_MARKUP_ENDS = re.compile(r"\\end\{|#\+end|[\"']{3}|`\}|[>%]{3}", re.IGNORECASE)
+_MARKUP_ENDS = re.compile(r"\\end\{|#\+end|[\"']{3}|`\}|[>%]{3}(?!\w)", re.IGNORECASE)
 
 
 def is_long(words: str) -> bool:

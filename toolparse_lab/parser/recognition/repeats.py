@@ -107,13 +107,11 @@ def second_half(calls: Sequence[ToolCall], words: bool) -> range:
     parted = calls[half].segment_index != calls[half - 1].segment_index
     if not parted or any(a.wire_id != b.wire_id for a, b in zip(calls, calls[half:], strict=False)):
         return range(0)
-    keys = {_key(a) for a in calls[:half]} if _is_same(calls, half) else ()
-    return range(half, len(calls)) if len(keys) > 1 else range(0)
-
-
-def _is_same(calls: Sequence[ToolCall], half: int) -> bool:
-    pairs = zip(calls, calls[half:], strict=False)
-    return all(a.name == b.name and _key(a) == _key(b) for a, b in pairs)
+    if len({(call.name, call.arguments_json) for call in calls[:half]}) == 1:
+        return range(0)
+    if any(_key(a) != _key(b) for a, b in zip(calls, calls[half:], strict=False)):
+        return range(0)
+    return range(half, len(calls)) if len(set(map(_key, calls[:half]))) > 1 else range(0)
 
 
 def halved(calls: tuple[ToolCall, ...], text: str) -> tuple[ToolCall, ...]:
