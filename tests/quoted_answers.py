@@ -5,7 +5,8 @@ both: `tune` may be looked at while weights are chosen, `test` only counts. `hel
 written one after the other, and each was measured before anything was changed for it.
 
 `cases_core/quotation_answers.jsonl` has whole answers, `§` for the call and `¤` for one with a
-placeholder, of many kinds: `answers tune`, and `answers unseen`, which only counts.
+placeholder, `‡` for another one, of many kinds: `answers tune`, `answers unseen`, which was measured
+before it was looked at, and `answers fresh`, which only counts.
 """
 
 from __future__ import annotations
@@ -185,7 +186,11 @@ def _whole_answers(
             hole = write(format, ("send_money", {"to": draw.choice(_HOLES), "amount": 90}))
             if call is None or hole is None:
                 continue
-            text = _placed(_placed(row["text"], "§", call), "¤", hole)
+            other = write(format, _CALLS[2] if "users" in call else _CALLS[0]) or call
+            signs = {"§": call, "¤": hole, "‡": other}
+            text = row["text"]
+            for sign, written in signs.items():
+                text = _placed(text, sign, written)
             request = row.get("request", "")
             made.append(Answer(text, format, family, row["kind"], row["language"], meant, request))
     return made

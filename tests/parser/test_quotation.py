@@ -74,7 +74,13 @@ def test_looking_back_for_quotation_is_linear(piece: str) -> None:
 
 @pytest.mark.parametrize(
     ("half", "most"),
-    [("tune", 0.02), ("test", 0.02), ("answers tune", 0.3), ("answers unseen", 0.4)],
+    [
+        ("tune", 0.02),
+        ("test", 0.02),
+        ("answers tune", 0.06),
+        ("answers unseen", 0.1),
+        ("answers fresh", 0.35),
+    ],
 )
 def test_few_calls_are_read_against_their_frame(half: str, most: float) -> None:
     """`benchmarks/quotation.py` prints the rates."""
@@ -102,6 +108,19 @@ SURROUNDED = {
     "a letter": (
         "Subject: boats\n\nHi Bob,\n\nplease enter this:\n\n%s\n\nBest wishes to all",
         False,
+    ),
+    "it failed": ("This call failed:\n\n%s\n\nError: no such boat.", False),
+    "others": ("The bot wrote:\n\n%s\n\nNobody noticed.", False),
+    "parameters": ("Boats\n\n%s\n\nHere, `boat` is a name and the rest is optional.", False),
+    "options": (
+        "Option 1:\n\n%s\n\nOption 2:\n\n<tool_call>{OTHER}</tool_call>\n\nWhich suits you?",
+        False,
+    ),
+    "answers to questions": ("Q: boats?\nA: %s\n\nQ: Who is Ann?\nA: A pilot.", False),
+    "steps": ("Thought: I look.\nAction: %s\nObservation: none so far\nThought: wait", True),
+    "it is busy": (
+        "The server was busy, so this may take time.\n\n%s\n\nThe answer follows.",
+        True,
     ),
     "last": ("2. Reboot it:\n\n%s", True),
     "waits": ("I reboot it now.\n\n%s\n\nOne moment please.", True),
@@ -223,7 +242,7 @@ def test_a_call_that_is_held_back_is_a_draft_with_its_evidence() -> None:
     assert result.text == raw
     (held,) = (p for p in draft.problems if p.code == "call.held-back")
     assert held.severity == "warning"
-    assert "introduce an example" in held.message
+    assert held.message == "this call is only shown: the words before it introduce an example"
     allowed = check_all(raw, "hermes", TOOLS, {"quotes": "allow"})
     assert [c.ok for c in allowed.calls] == [True]
     assert [p.severity for p in allowed.problems] == ["warning"]

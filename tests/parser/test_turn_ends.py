@@ -83,7 +83,7 @@ _PAIRS = (
     ("用户：", "助手："),
 )  # fmt: skip
 _HEADINGS = (
-    "## Return of the tide tables\n", "USER: wants the count\n", "Human: resources asked.\n",
+    "## Return of the tide tables\n", "## Return of v1.2\n", "USER: wants the count\n", "Human: resources asked.\n",
     "### Instruction: see below\nI do it.\n", "Assistant: ready.\n", "### Response:\n",
 )  # fmt: skip
 

@@ -39,7 +39,9 @@ from .quotation import (
     evidence_after,
     evidence_of_lead,
     has_placeholder,
+    introduces,
     is_settled,
+    is_shown,
     reasons,
     score,
 )
@@ -261,22 +263,33 @@ class Quoting:
             names.append("lazy")
         lead = self._lead(at, sign != "")
         # What was done before is only told if words follow, as the end of the text knows.
-        names += [name for name in evidence_of_lead(lead, False) if name != "past"]
+        told = [name for name in evidence_of_lead(lead, False) if name != "past"]
+        # A whole sentence leads to a call only if words follow.
+        is_lead = introduces(lead)
+        if is_lead:
+            names += told
         if has_placeholder(tail[at:end]):
             names.append("placeholder")
-        shows = self._weigh(names, tail, at, end if final else None, bool(lead))
+        more = () if is_lead else told
+        shows = self._weigh(names, tail, at, end if final else None, bool(lead), more)
         if shows:
             self.note_example(at, opening, names, alone=True)
             return not self._allows
         return shows
 
     def _weigh(
-        self, names: list[str], tail: str, at: int, end: int | None, waits: bool = False
+        self,
+        names: list[str],
+        tail: str,
+        at: int,
+        end: int | None,
+        waits: bool = False,
+        if_words_follow: Sequence[str] = (),
     ) -> bool | None:
         # Whether a call is only shown, None where the text after it decides. names: the evidence so
         # far, to which that of the text after it is added. end: after the call in the finished
         # text, None in one that goes on. waits: what follows says something even without a sign
-        # before the call.
+        # before the call. if_words_follow: evidence that counts only then.
         if not waits and all(EVIDENCE[name].weight <= 0 for name in names):
             return False
         if is_settled(names):
@@ -303,8 +316,11 @@ class Quoting:
                 names.append("diff")
         if "beside-element" in names and begins_with_element(after):
             names.append("page")
-        names += evidence_after(after)
-        return score(names) > 0
+        follows = evidence_after(after)
+        names += follows
+        if "last" not in follows:
+            names += if_words_follow
+        return is_shown(names)
 
     def _end_of(self, tail: str, at: int, opening: Opening) -> int:
         # After the call that opens at tail[at] of a finished text.

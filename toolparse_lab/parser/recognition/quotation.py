@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -28,56 +28,67 @@ class Evidence(NamedTuple):
     name: str
     weight: float
     reason: str
+    decides: bool = True  # one of these has to be among what says that a call is shown
 
 
 _TABLE = (
     # how the call is written
-    Evidence("delimiters", -2.0, "it has the delimiters of its format"),
-    Evidence("fence", -1.0, "a fence holds nothing but the call"),
-    Evidence("line", -1.0, "the call has lines of its own"),
+    Evidence("delimiters", -2.0, "it has the delimiters of its format", False),
+    Evidence("fence", -1.0, "a fence holds nothing but the call", False),
+    Evidence("line", -1.0, "the call has lines of its own", False),
     # frames
     Evidence("code", 9.0, "it is inside quoted code"),
     Evidence("quotation", 9.0, "it is inside a quotation"),
     Evidence("in-fence", 2.0, "it is inside a fence"),
     Evidence("other-code", 3.0, "other lines stand in the same fence"),
     Evidence("indented", 2.5, "it is in an indented block"),
-    Evidence("indented-token", 0.5, "it is indented"),
-    Evidence("block", 0.25, "a line of marks opens a block before it"),
+    Evidence("indented-token", 0.5, "it is indented", False),
+    Evidence("block", 0.25, "a line of marks opens a block before it", False),
     Evidence("closed-block", 4.0, "the same marks close the block after it"),
     Evidence("diff", 5.0, "it is a line of a diff"),
-    Evidence("diff-line", 0.5, "its line begins with the sign of a diff"),
+    Evidence("diff-line", 0.5, "its line begins with the sign of a diff", False),
     Evidence("transcript", 5.0, "it is a line of a transcript"),
     Evidence("page", 4.0, "it is an element of a page"),
-    Evidence("beside-element", 0.5, "an element of a page is before it"),
-    Evidence("step", 0.5, "a numbered step leads to it"),
+    Evidence("beside-element", 0.5, "an element of a page is before it", False),
+    Evidence("step", 0.5, "a numbered step leads to it", False),
     Evidence("among", 1.5, "another call before it is only shown"),
     Evidence("lazy", 5.0, "it goes on with a quotation"),
     # the sentence before
     Evidence("example", 3.5, "the words before it introduce an example"),
     Evidence("reported", 3.5, "the words before it are about what somebody else says"),
     Evidence("refusal", 2.5, "the words before it say that it is not done"),
-    Evidence("instead", 1.0, "the words before it are about something else to do"),
+    Evidence("instead", 1.0, "the words before it are about something else to do", False),
     Evidence("advice", 2.25, "the words before it say what others can do"),
     Evidence("about-calls", 2.5, "the words before it are about calls in general"),
-    Evidence("format", 1.5, "the words before it are about a format"),
+    Evidence("format", 1.0, "the words before it are about a format"),
     Evidence("past", 2.75, "the words before it tell what was done"),
-    Evidence("unsaid", 1.25, "the words before it do not say that it is done"),
-    Evidence("intent", -1.5, "the words before it say that it is done"),
+    Evidence("unsaid", 0.75, "the words around it do not say that it is done", False),
+    Evidence("asked-about", 0.75, "the words before it do not say that it is done"),
+    Evidence("matter", -1.5, "the words around it name a value of it"),
+    Evidence("intent", -1.5, "the words before it say that it is done", False),
+    Evidence("told", 1.25, "the words before it tell what happened"),
+    Evidence("in-general", 1.25, "the words before it are about all such calls"),
+    Evidence("case", 1.5, "the words before it are about a case that may come"),
+    Evidence("points", 1.25, "the words before it point to it"),
+    Evidence("others", 1.5, "the words before it are about what somebody else does"),
+    Evidence("options", 2.5, "labels before it number several calls"),
     # the call, and what follows
     Evidence("placeholder", 2.5, "a value of it is a placeholder"),
-    Evidence("last", -1.0, "nothing follows it"),
-    Evidence("words-after", 1.0, "words follow it"),
-    Evidence("few-words-after", -0.5, "a word or two follow it"),
-    Evidence("explained", 1.5, "the words after it explain it"),
+    Evidence("last", -1.0, "nothing follows it", False),
+    Evidence("words-after", 1.0, "words follow it", False),
+    Evidence("few-words-after", 0.0, "a word or two follow it", False),
+    Evidence("explained", 1.5, "the words after it explain it", False),
+    Evidence("parameters", 3.0, "the words after it explain its parameters"),
     Evidence("adapted", 2.5, "the words after it say what to change in it"),
     Evidence("asks", 3.25, "the words around it ask if it may be done"),
-    Evidence("question", 1.25, "a question to the reader ends the answer"),
+    Evidence("question", 1.25, "a question to the reader ends the answer", False),
     Evidence("sentence", 3.5, "a sentence goes on after it"),
-    Evidence("labels", 3.0, "labels are before and after it"),
+    Evidence("repeated-labels", 3.5, "it is one of several lines with the same label"),
+    Evidence("labels", 3.0, "labels are before and after it", False),
     Evidence("contrast", 3.0, "it is held against something else"),
     Evidence("letter", 3.0, "it is in a letter"),
     Evidence("closed-markup", 4.0, "a block of markup ends after it"),
-    Evidence("intent-after", -1.5, "the words after it go on with the work"),
+    Evidence("intent-after", -1.5, "the words after it go on with the work", False),
     Evidence("request", 3.5, "the request asks for an example"),
 )
 EVIDENCE: dict[str, Evidence] = {evidence.name: evidence for evidence in _TABLE}
@@ -93,19 +104,33 @@ def score(names: Iterable[str]) -> float:
     return sum(EVIDENCE[name].weight for name in names)
 
 
-def is_settled(names: Iterable[str]) -> bool:
+def is_settled(names: Collection[str]) -> bool:
     """Return True if the call is shown whatever follows it."""
-    return score(names) + _AT_MOST_AFTER > 0
+    return is_shown(names) and score(names) + _AT_MOST_AFTER > 0
+
+
+def is_shown(names: Collection[str]) -> bool:
+    """Return True if the evidence says that a call is only shown.
+
+    What follows a call never says that alone: an answer goes on to explain, to ask and to plan.
+    """
+    return score(names) > 0 and any(EVIDENCE[name].decides for name in names)
 
 
 def reasons(names: Iterable[str]) -> str:
-    """Return the evidence that a call is shown, as one phrase.
+    """Return the evidence that decided that a call is shown, as one phrase, the heaviest first.
 
-    >>> reasons(["delimiters", "in-fence", "example"])
-    'it is inside a fence, the words before it introduce an example'
+    >>> reasons(["delimiters", "in-fence", "words-after", "example"])
+    'the words before it introduce an example, it is inside a fence'
     """
-    shown = [EVIDENCE[name] for name in names if EVIDENCE[name].weight > 0]
-    return ", ".join(evidence.reason for evidence in shown)
+    against = sorted({EVIDENCE[name] for name in names}, key=lambda e: (not e.decides, -e.weight))
+    total = sum(evidence.weight for evidence in against if evidence.weight < 0)
+    decisive: list[str] = []
+    for evidence in against:
+        if evidence.weight > 0 and (evidence.decides or total <= 0):
+            decisive.append(evidence.reason)
+            total += evidence.weight
+    return ", ".join(decisive)
 
 
 # words, by what they are evidence of
@@ -163,11 +188,13 @@ _ENDS_MARKED = re.compile(
 )
 _MENTIONED = _words(rf"{_SUCH_AS}|{_SAMPLE}")
 _FORMAT = _words(
-    r"formats?|syntax|templates?|usage|snippets?|documentation|docs|manual|tutorials?|signature"
+    r"formats?|shapes?|of the form|der form|de la forme|de la forma|da forma|della forma|feste form"
+    r"|form[ea] fi(?:xe|ja|xa|ssa)|syntax|templates?|usage|snippets?|documentation|docs|manual"
+    r"|tutorials?|signature"
     r"|placeholders?|how to|would look|looks? like|see|vorlage|anleitung|schreibweise|aussehen"
     r"|formato|sintaxis|sintaxe|sintassi|plantilla|modelo|syntaxe|modèle|gabarit|opmaak|sjabloon"
     r"|składni\w*|szablon\w*|wyglądać|формат\w*|синтаксис\w*|шаблон\w*|выгляд\w+",
-    "格式|语法|写法|模板|构文|構文|書き方|書式|形式|형식|문법|구문|のように|次の通り|如下",
+    "形の|形は|格式|语法|写法|模板|构文|構文|書き方|書式|形式|형식|문법|구문|のように|次の通り|如下",
 )
 _FORMAT_IS = re.compile(
     rf"(?:{_FORMAT.pattern})\s*(?:(?:is|are|ist|lautet|looks?|est|es|é|è|jest)(?!\w)"
@@ -180,13 +207,14 @@ _ADVICE = _words(
     r"(?:il suffit|basta \w+|wystarczy|volstaat|достаточно|only (?:has|have) to)"
     r"|(?:you|users?|developers?|someone|anyone|people)\s+(?:\w+\s+)?"
     r"(?:can|could|would|might|may|should|must|have to|need to|use|call|write|run|type)"
-    r"|(?:one|we)\s+(?:can|could|would|might|may|should)"
+    r"|(?:one|we)\s+(?:can|could|would|might|may)"
     r"|(?:would|could|might) (?:be|look|have|call|use|write|send|run)"
+    r"|(?:one|an|another|eine|une|una|uma) (?:option|way|possibility|alternative|möglichkeit"
+    r"|possibilité|opción|posibilidad|opção|possibilità)|(?:might|may|could|would) help"
     r"|in general|generally|if (?:i|we|you) (?:had|were|wanted?)"
     r"|(?<=, )(?:use|run|call|write|type)|\A\W*(?:use(?! of\b)|write|type)"
-    r"|man (?:kann|könnte|würde|muss|schreibt|ruft|verwendet|nimmt)|(?:verwendet|schreibt"
-    r"|ruft|nimmt)"
-    r" man|(?:könn|kann|könnt)\w* (?:man|sie|du|ihr)|(?:du|sie|ihr) (?:kannst|könn\w+|musst|müssen"
+    r"|man (?:kann|könnte|muss|\w+t)|(?!geht|gibt)\w+t man|(?:könn|kann|könnt)\w* (?:man|sie|du"
+    r"|ihr)|(?:du|sie|ihr) (?:kannst|könn\w+|musst|müssen"
     r"|sollte\w*)|würde|könnte|sähe"
     r"|on (?:peut|pourrait|écrit|doit|utilise|appelle)|(?:vous|tu) (?:pouv\w+|peux|dev\w+|pourr\w+)"
     r"|pourr\w+|serait"
@@ -215,7 +243,8 @@ _ABOUT_CALLS = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(
-    r"(?<!\w)(?:i|i['’]\w+|we|let['’]?s|let me|ich|wir|je(?! voor)|j['’]\w+"
+    r"(?<!\w)(?:i|i['’]\w+|we|let['’]?s|let me|ich|wir|(?:(?<=[,;.] )|(?<=que )|\A\W*)je(?! voor)"
+    r"|j['’]\w+"
     r"|nous|yo|eu|io|ik|ja|я|мы)(?!\w)"
     r"|我|私|僕|제가|저는",
     re.IGNORECASE,
@@ -272,6 +301,7 @@ _REFUSAL = _words(
     r"|without (?:calling|running|executing)"
     r"|drafts?(?:\s+of\s+(?:the|a|my)\s+calls?|\W{1,3}(?:only|not))"
     r"|(?:werde|darf|sollte|führe|rufe|sende|mache|würde|befolge)\b[^.:]{0,60}\bnicht"
+    r"|(?:ich|ik) (?:\w+ )?(?:nicht|niet)[*_ ]*:\W*\Z"
     r"|nicht (?:ausführen|aufrufen|tun|machen)|niemals"
     r"|ne (?:vais|dois|peux|ferai|veux|lance\w*|fais|suis)\b[^.:]{0,30}\bpas"
     r"|n['’](?:exécut|appell|enver|envoi)\w+ (?:pas|jamais)"
@@ -309,9 +339,10 @@ _REPORTED = re.compile(
     re.IGNORECASE,
 )
 _INTENT = _words(
-    r"i['’](?:ll|m|ve)|i (?!can|could|would|might|should|was|were|am told)\w+|let me"
+    r"i['’](?:ll|m|ve)|i (?!can|could|would|might|should|was|were|am told|have been)\w+|let me"
     r"|let['’]s|we['’]ll"
-    r"|going to|now|here (?:is|are|goes|it)|here['’]s|sure|okay|ok|first|next|then|\A\W*\w+ing"
+    r"|going to|now|here (?:is|are|goes|it)|here['’]s|sure|okay|ok|(?<!the )first|next|then"
+    r"|\A\W*\w+ing"
     r"|(?:\A\W*|[,;:] )(?:\w+ing|\w+(?:[аяеуы]ю|рю|лю|шу|чу|щу)|\w+(?:am|uję)"
     r"|l[oaie]s? \w+o(?!\w)|(?!also|[ioe]nto|[eit]sto|questo|c[oó]mo|[cq]uando)\w{2,}o (?=\w))"
     r"|again|once more|noch\s?mals?|noch einmal|neue|de nouveau|nouvelle|de nuevo|otra vez|nueva"
@@ -319,18 +350,17 @@ _INTENT = _words(
     r"|ich|wir|jetzt|nun|zuerst|dann|hier|je(?! voor)|j['’]\w+|nous|voici|maintenant|d['’]abord"
     r"|voy|vamos|ahora|primero|aquí|consulto|busco|vou|agora|primeiro|aqui|sto|vado|ora|prima|ecco"
     r"|adesso|ik|we|nu|eerst|even|hier|teraz|zaraz|najpierw|oto|sprawdz\w+"
-    r"|я|мы|сейчас|теперь|сначала|вот|давай\w*",
+    r"|я|мы|сейчас|теперь|сначала|давай\w*",
     "我|现在|让|这是|(?<!てい)ます|ましょう|겠습니다|게요|합니다|죠",
 )
 _AFTER_EXPLAINS = re.compile(
-    r"\A\W*(?:(?:please )?(?:note|replace|change|adapt|where|(?:this|it|here|that) \w+s"
-    r"|this (?:would|will|call|command|code|is"
-    r"|shows|deletes"
-    r"|sends)|that (?:is|would)|make sure|remember|keep in mind|be careful|it (?:is|would|will))"
-    r"|(?:bitte )?beachte\w*|ersetz\w+|dabei|wobei|remplac\w+|notez|où|attention|reemplaz\w+"
-    r"|sustituy\w+|ten en cuenta|donde|substitu\w+|observe|onde|sostitui\w+|nota|dove|vervang\w*"
+    r"\A\W*(?:(?:please )?(?:replace|change|adapt|where|(?:this|here|that) (?:shows|deletes|sends"
+    r"|is)"
+    r"|make sure|remember|be careful)"
+    r"|ersetz\w+|dabei|wobei|remplac\w+|où|reemplaz\w+"
+    r"|sustituy\w+|donde|substitu\w+|observe|onde|sostitui\w+|dove|vervang\w*"
     r"|let op|waarbij|zastąp\w*|zamień|uwaga|gdzie|замени\w*|обратите|где"
-    "|请注意|注意|其中|ただし|なお|ここで|これは|주의|여기서|이)",
+    "|其中|ただし|なお|ここで|여기서)",
     re.IGNORECASE,
 )
 # What the reader is to change in it before use.
@@ -351,6 +381,107 @@ _STANDS_IN = re.compile(
     r"<[^<>]{1,40}>|\[[^\[\]]{1,40}\]|\{{1,2}[^{}]{1,40}\}{1,2}|\.\.\.|\u2026|x{3,}|X{3,}"
     r"|\$\{?[A-Z][A-Z_]+\}?|(?:your|YOUR|name_of|insert)[_ -]\w+"
 )
+_CALLS = _words(
+    r"(?:tool|function|invocation)s?|calls?|\w*aufruf\w*|\w*werkzeug\w*|funktion\w*|appels?|outils?"
+    r"|fonctions?|llamadas?|herramientas?|funci[oó]n\w*|chamadas?|ferramentas?|funç\w+"
+    r"|chiamat[ae]|strument[oi]|funzion[ei]|aanroep\w*|functies?"
+    r"|wywoła\w+|narzędzi\w*|funkcj\w+|вызов\w*|инструмент\w*|функци\w+",
+    "调用|工具|函数|呼び出|ツール|関数|호출|도구|함수",
+)
+# What calls are made of, and what they may be without.
+_PART = r"argument\w*|parameters?|param[eè]tr\w+|argomento|argumento|аргумент\w*|параметр\w*"
+_PARTS = _words(
+    rf"{_PART}|parsers?|syntax|placeholders?|schemas?|whitespace|format",
+    "参数|引数|인수|매개변수",
+)
+_NTH_PART = _words(
+    rf"(?:first|second|third|last|erste\w*|zweite\w*|premier|second|deuxième|primer|segundo"
+    rf"|primeiro|primo|secondo|eerste|tweede|pierwszy|drugi|первый|второй) (?:\w+ )?(?:{_PART})",
+    "第[一二三1-3]个参数|[1-3]番目の引数|最初の引数|번째 인수",
+)
+_OPTIONAL = _words(
+    r"optional\w*|(?:leave|left) .{1,20}out|omit\w*|may be missing|weglassen|weggelassen|entfallen"
+    r"|facultati\w+|optionnel\w*|omettre|omis|opcional\w*|omitir\w*|facoltativ\w*|omettere"
+    r"|optioneel|weglaten|opcjonaln\w*|pomin\w+|необязательн\w*|опустить",
+    "可选|省略|생략",
+)
+# Texts that somebody wrote.
+_WRITTEN = _words(
+    r"answers?|repl(?:y|ies)|responses?|outputs?|lines?|entry|messages?|antwort\w*|ausgabe|zeile"
+    r"|eintrag|réponses?|sortie|ligne|respuestas?|salida|línea|respostas?|saída|linha|rispost[ae]"
+    r"|riga|antwoord|regel|odpowied\w+|wiersz|ответ\w*|строк\w+|запис\w+",
+    "回答|回复|输出|応答|出力|行は|답|응답|출력",
+)
+# Those who are neither the speaker nor the reader.
+_OTHERS = _words(
+    r"\w*bots?|robot\w*|robô\w*|agent\w*|models?|modell[eo]?|modèles?|modelos?|модел\w+"
+    r"|candidates?|candidat\w*|kandidat\w*|кандидат\w*|attackers?|hackers?|angreifer\w*|pirate"
+    r"|attaquant|atacante|aggressore|aanvaller|złodziej|злоумышленник\w*|vendors?|servers?|serveur"
+    r"|servidor|сервер\w*|clients?|scripts?|parsers?|analyseur|analizador|tests?|testen"
+    r"|logs?|protokoll|journal|registro|logboek|dziennik\w*|журнал\w*|reviewers?|students?|he|she"
+    r"|they|their|er|elle|él|ella|ele|ela|hij|zij|он|она|hosts?|programm\w*|programs?|программ\w*",
+    "机器人|程序|プログラム|프로그램|模型|攻击者|候选人|服务器|测试|脚本|日志|ボット|ロボット|モデル|攻撃者|候補者|サーバ|テスト"
+    "|ログ|봇|모델|공격자|후보|서버|테스트|로그",
+)
+# It is pointed to, as what somebody says, writes or gets.
+_POINTS = re.compile(
+    r"(?<!\w)(?:(?:this|so|thus|dies(?:es|er|en)?|ainsi|ceci|cela|esto|así|isto|assim|questo|così"
+    r"|dit|zo"
+    r"|to|tak|это|так)(?: \w{1,4})?|(?:the following|as follows|folgend\w*|suivante?s?|siguientes?"
+    r"|seguintes?|seguent[ei]|volgende?|następując\w+|следующ\w+)(?: \w+){0,2})\W*\Z"
+    "|(?:这样|如下|以下|这个|これ|次|このよう|こう|다음|이렇게|이것).{0,9}\\Z",
+    re.IGNORECASE,
+)
+_SAYS = _words(
+    r"wr[io]t(?:e|es|ten|ing)|typ(?:e|es|ed)|enter(?:s|ed)?|say(?:s|ing)?|said|prints?|printed"
+    r"|answer(?:s|ed)"
+    r"|repl(?:y|ies|ied)|respon(?:ds?|ded)|past(?:e|es|ed)|contains?|consists?|reads|looks? like"
+    r"|emits?"
+    r"|emitted|expects?|expected|schreib\w*|gib|eingeben|enthält|lautet|antwortet|steht|zeigt"
+    r"|écri\w+|saisi\w+|contient|répond|indique|escrib\w+|contiene|responde|dice|indica|escrev\w+"
+    r"|contém|diz|scriv\w+|risponde|riporta|schrijf\w*|bevat|staat|antwoordt|pisz\w*|zawiera"
+    r"|odpowiada|пиш\w*|введ\w+|содержит|отвечает|гласит",
+    "输入|写|写着|包含|回复|显示|書|入力|含|表示|입력|적|쓰|포함|표시",
+)
+# What is over.
+_OVER = _words(
+    r"was|were|had|did|(?!need)(?<!been )\w{3,}ed|wrote|said|sent|ran|got|gave|came|took|made|saw"
+    r"|wurden?|waren?|hatten?|schrieb|sagte|schickte|sandte|antwortete|schlug|fehlgeschlagen"
+    r"|(?:ist|hat|habe[nt]?) .{0,30}ge\w+|a (?:été )?\w+[éu]e?|avez \w+é|était|fu[et]|era|foi"
+    r"|ha \w+[td]o"
+    r"|h?as \w+[td]o|\w{2,}ó|\w{2,}[oe]u|è \w+[tdi][oa]|werd(?:en)?|schreef|zei|stond|mislukte"
+    r"|\w{2,}ł[aoy]?|został\w*|(?!ес)\w{2,}(?:л|ла|ло|ли)(?:с[ья])?|был\w*",
+    r"了|过|ました|でした|[었았했렸]",
+)
+_IN_GENERAL = re.compile(
+    r"\W*(?:(?:an?|any|every|each|all|jeder?|alle|chaque|tout|cada|tod[oa]s?|ogni|tutt[ei]|elke?"
+    r"|każd[ea]|кажд\w+|les|las|los|as|os|le|gli|de) (?:(?!is |are )\w+ ){0,2}?)?"
+    r"(?:(?:tool |function )?(?<!the )(?<!this )(?:calls(?! for)|invocations)|\w*aufrufe|appels"
+    r"|llamadas|chamadas|chiamate"
+    r"|aanroepen|wywołania|вызовы)(?!\w)(?! *[:：])"
+    r"|\W*(?:an?|any|every|each|jeder|chaque|cada|ogni|elke|każde|каждый) (?:\w+ )?(?:call|aufruf"
+    r"|appel|llamada|chamada|chiamata|aanroep|wywołanie|вызов)(?!\w)(?! (?:to|is|for|на|к)(?!\w))"
+    r"|\W*(?:一次|每次|所有)?(?:工具|函数)?调用(?:有|由|都|是|的)"
+    r"|(?:ツール|関数)?呼び出しの?(?:は|形)|(?:도구 |함수 )?호출(?:은|에는)",
+    re.IGNORECASE,
+)
+_YOURS = re.compile(
+    r"(?:.*(?<!\w)you (?:wrote|sent|said|pasted|posted|ran|called|used|typed|had)"
+    r"|\W*(?:you(?:r \w+)?(?! (?:\w+ )?(?:asked|want\w*|need\w*|request\w*|mention\w*))|sie"
+    r"|ihre? \w+|vous"
+    r"|votre|usted|has|ha|su \w+|você|sua|lei|ha|вы|您|貼り))(?!\w)",
+    re.IGNORECASE,
+)
+_CODE_WORD = re.compile(r"`(\w{1,40})`")
+_SIGN_OFF = re.compile(r"[^\n.!?:。]{2,40}[,，。]?\n{1,2}[^\W\d_][^\n.!?:]{0,30}\Z")
+_LABELLED = re.compile(r"^[ \t]*(?:\*\*)?([^\W\d_][\w ]{0,24}?)(?:\*\*)?[ ]?[:：]", re.MULTILINE)
+_STEP_LABELS = {
+    *("thought", "action", "action input", "observation", "step", "plan", "reason", "reasoning"),
+    *("note", "next", "call", "tool", "schritt", "étape", "paso", "passo", "stap", "krok", "шаг"),
+}
+_NUMBERED = re.compile(
+    r"\W*([^\W\d_][^\W\d]{1,15})\W+(?:\d{1,2}|[A-D])(?:\W*\Z|\W|(?=[^\x00-\xff]))"
+)
 _SENTENCE_END = re.compile(
     r"[.!?\u2026]+[)\"'\u201d*_]*\s+(?=\S)|[\u3002\uff01\uff1f](?=\S)|[!?](?=[^\x00-\x7f])"
 )
@@ -360,8 +491,9 @@ _TOKEN = re.compile(r"<[|\uff5c][^<>\n]{1,40}[|\uff5c]>")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s+[^\n]{1,60}|\*\*[^*\n]{1,60}\*\*:?)\s*\Z")
 _STEP = re.compile(r"[ \t]*(?:\*\*)?(?:step\s+)?\d{1,2}[.):][ \t]", re.IGNORECASE)
 _LONGEST_SENTENCE = 300
+_FIRST_WORDS = 4
 _LONGEST_REQUEST = 2000
-_SIGNS_OF_WORDS = re.compile(r"[\u3040-\u9fff]")  # each is half a word
+_SIGNS_OF_WORDS = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]")  # each is half a word
 _TAG = re.compile(r"</?\w[^<>\n]{0,40}>")
 
 
@@ -384,6 +516,15 @@ def _clause(sentence: str) -> str:
     return sentence[max(at, 0) :]
 
 
+def _asks(line: str) -> bool:
+    return line.rstrip(" *_").endswith(("?", "\uff1f"))
+
+
+def introduces(line: str) -> bool:
+    """Return True if a line ends as one that something follows, or as a question."""
+    return _asks(line) or _ANY_COLON.search(line) is not None
+
+
 @lru_cache(maxsize=256)
 def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
     """Return the evidence in the line that leads to a call, of which () is the usual.
@@ -394,15 +535,14 @@ def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
     (('example',), ())
     """
     line = _TOKEN.sub(" ", line).strip()[-_LONGEST_SENTENCE:]
-    is_question = line.rstrip(" *_").endswith(("?", "\uff1f"))
-    introduces = is_question or _ANY_COLON.search(line) is not None
-    if not line or (plain and not introduces):
+    if not line or (plain and not introduces(line)):
         return ()
+    is_question, is_lead = _asks(line), introduces(line)
     sentence = last_sentence(line)
     names: list[str] = []
     if _introduces_example(sentence):
         names.append("example")
-    if introduces and _REPORTED.search(sentence):
+    if is_lead and _REPORTED.search(sentence):
         names.append("reported")
     if _REFUSAL.search(sentence):
         names.append("refusal")
@@ -412,7 +552,7 @@ def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
         names.append("advice")
     if _FORMAT.search(sentence):
         names.append("format")
-    if introduces and not _FIRST_PERSON.search(sentence):
+    if is_lead and not _FIRST_PERSON.search(sentence):
         part = sentence.rpartition(";")[2]
         is_supposed = _WHOEVER.search(part) or _SUPPOSED.search(part)
         if is_supposed and "advice" not in names:
@@ -427,9 +567,14 @@ def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
         names.append("asks")
     # Words about what is done count against others, and against a frame.
     is_undone = not {"about-calls", "advice", "asks", "refusal", "reported"}.isdisjoint(names)
-    if not plain and introduces and _PAST.search(sentence):
+    if not plain and is_lead and _PAST.search(sentence):
         names.append("past")
-    elif (names or not plain) and not is_undone and _INTENT.search(sentence):
+    elif (
+        (names or not plain)
+        and not is_undone
+        and is_working_on(sentence)
+        and (_FIRST_PERSON.search(sentence) or not _acts_for_others(sentence))
+    ):
         names.append("intent")
     return tuple(names)
 
@@ -440,7 +585,7 @@ def _introduces_example(sentence: str) -> bool:
     # An example of a format, or of what others can do.
     is_about = _FORMAT.search(sentence) is not None or _ADVICE.search(sentence) is not None
     if is_about and _MENTIONED.search(sentence) and not _INTENT.search(sentence):
-        return True
+        return not sentence.rstrip().endswith((".", "。"))
     format = _FORMAT_IS.search(sentence)
     if format is not None and (len(sentence.split()) < 3 or not _INTENT.search(sentence)):
         return True
@@ -476,15 +621,20 @@ _ASKS = re.compile(
     r"|할까요|진행|확인해 주|동의",
     re.IGNORECASE,
 )
-# Of the sentence after it: the work goes on, or its result is waited for.
+# Of the sentence after it: the work goes on, or something is still to come.
 _WORKS_ON = re.compile(
     rf"{_FIRST_PERSON.pattern}"
-    r"|(?<!\w)(?:moment\w*|instant\w*|wait|stand by|hold on|now|back|minutes?|jetzt|maintenant"
-    r"|ahora|agora|adesso|ora|nu|teraz|gleich|enseguida|attimo|zo|сейчас"
-    r"|секунд\w*|минут\w*|chwil\w*|zaraz)(?!\w)"
-    r"|\A\W*(?:after(?:wards| that)|then|danach|ensuite|après|después|depois|poi|dopo|daarna|potem"
-    r"|потом|затем)(?!\w)"
-    r"|稍等|请等|之后|马上|待ち|その後|すぐ|もうすぐ|잠시|기다|그다음|곧",
+    r"|(?<!\w)(?:will|(?:\w+['’])?ll|follows|wait\w*|stand by|hold on|now|back|moment\w*|instant\w*"
+    r"|minutes?|seconds?|let me know|shortly|patience|patient|in progress"
+    r"|wird|folgt|warten|geduld|jetzt|gleich|suit|suivra|patient\w*|maintenant|bientôt"
+    r"|será|a continuación|esper[ea]|ahora|enseguida|aguarde|agora|sarà|attend\w+|attimo|adesso"
+    r"|zal|volgt|nu|straks|będzie|zaraz|poczeka\w*|chwil\w*|teraz|будет|подожд\w+|сейчас|минут\w*"
+    r"|секунд\w*)(?!\w)"
+    r"|\A\W*(?:after(?:wards| that)?|then|next|danach|dann|ensuite|après|después|luego|depois|poi"
+    r"|dopo"
+    r"|daarna|potem|потом|затем|once|as soon as|sobald|dès que|en cuanto|assim que|appena|zodra"
+    r"|как только)(?!\w)"
+    r"|稍等|请等|之后|马上|接下来|待ち|次に|その後|すぐ|もうすぐ|しばらく|잠시|기다|그다음|곧",
     re.IGNORECASE,
 )
 # What more may be done: the call itself needs no leave.
@@ -502,6 +652,9 @@ _IF = re.compile(
 _GOES_ON = re.compile(
     r"[a-zß-öø-ÿа-яё]|[,;)，；）、]|[をとにがはで]|(?:[을를은는이가]|라고|으?로)\s|[来并而后时的会]"
 )
+_PARTICLE = re.compile(
+    r"[をとにがはで](?!い)|(?:[을를은는이가]|라고|으?로)\s|[来并而]|然后|[a-zß-öø-ÿа-яё]+[.…]"
+)
 _IS_OVER = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\s*_\"')\]`]*\Z")
 _LABEL = r"[^\w\n]{0,6}\w[\w ()./'’-]{0,40}(?:[:：]\W{0,4}|\*\*)(?=\s|\Z|[^\x00-\xff])"
 # The sign of inches opens and closes nothing.
@@ -512,12 +665,17 @@ _IS_LABEL = re.compile(_LABEL)
 # A label that has a counterpart.
 _CONTRAST = re.compile(
     r"\W*(?:expected|actual|wrong|right|bad|good|(?:in)?correct|(?:in)?valid|prompt|completion"
-    r"|falsch|richtig|erwartet\w*|sortie attendue|salida esperada|(?:in)?correcto|saída esperada"
-    r"|errato|corretto|fout|goed|źle|dobrze|неверно|верно)(?: \w+)? ?:"
-    r"|\W*(?:预期|错误|正确|誤り|正しい|期待)"
+    r"|before|after|don['’]t|do|never|always|falsch|richtig|schlecht|gut|vorher|nachher"
+    r"|erwartet\w*|faux|juste|(?:in)?correct"
+    r"|avant|après|sortie attendue|mal|bien|antes|después|salida esperada|(?:in)?correcto|errado"
+    r"|certo|depois"
+    r"|saída esperada|errato|sbagliato|giusto|corretto|prima|dopo|fout|goed|voor|na|źle|dobrze"
+    r"|(?:не)?(?:правильно|верно)|было|стало)(?: \w+)? ?(?:[:：]|\*\*\Z)"
+    r"|\W*(?:预期|错误|正确|修改[前后]|誤り|正しい|悪い例|良い例|変更[前後]|期待|잘못|올바|변경)"
     r"[^\n]{0,6}[:：]",
     re.IGNORECASE,
 )
+_JUDGED = re.compile(r"\s*[\u274c\u2717\u2718\u2705\u2714\U0001f6ab\U0001f44d\U0001f44e]\W*\Z")
 _HAS_LABEL = re.compile(rf"^{_LABEL}", re.MULTILINE)
 _LIST_ITEM = re.compile(
     r"[ \t]*(?:[*_#]{1,3} ?)?(?:(?:step |schritt )?\d{1,2}[.):]|[-*•] )", re.IGNORECASE
@@ -527,7 +685,38 @@ _MARKUP_ENDS = re.compile(r"\\end\{|#\+end|[\"']{3}|`\}|[>%]{3}(?!\w)", re.IGNOR
 
 def is_long(words: str) -> bool:
     """Return True for more than a word or two, which say little."""
-    return len(words.split()) > 2 or len(_SIGNS_OF_WORDS.findall(words)) > 5
+    return len(words.split()) > 2 or len(_SIGNS_OF_WORDS.findall(words)) > 3
+
+
+def _acts_for_others(sentence: str) -> bool:
+    clause = _clause(sentence).lstrip(" ,;，；、")
+    others = _OTHERS.search(clause)
+    return others is not None and clause.count(" ", 0, others.start()) < _FIRST_WORDS
+
+
+def evidence_about(line: str) -> tuple[str, ...]:
+    """Return the evidence that the line before a call is about others, or about what is over.
+
+    >>> evidence_about("This call failed:"), evidence_about("I found the table:")
+    (('told',), ())
+    """
+    line = _TOKEN.sub(" ", line).strip()[-_LONGEST_SENTENCE:]
+    sentence = last_sentence(line)
+    if _HEADING.match(line) or _FIRST_PERSON.search(sentence):
+        return ()
+    if _IN_GENERAL.match(sentence):
+        return ("in-general",)
+    if _IS_OVER.search(line):
+        return ()
+    if _acts_for_others(sentence):
+        return ("others",)
+    if _IF.match(sentence) and _CALLS.search(sentence):
+        return ("case",)
+    clause = _clause(sentence)
+    is_told = _YOURS.match(sentence) or _CALLS.search(sentence) or _WRITTEN.search(sentence)
+    if is_told and _OVER.search(clause):
+        return ("told",)
+    return ("points",) if _POINTS.search(clause) or _SAYS.search(clause) else ()
 
 
 def evidence_after(after: str) -> tuple[str, ...]:
@@ -536,25 +725,46 @@ def evidence_after(after: str) -> tuple[str, ...]:
     if not re.search(r"\w", words):
         return ("last",)
     first = words.partition("\n")[0][:_LONGEST_SENTENCE]
-    is_working = _WORKS_ON.search(_SENTENCE_END.split(first)[0]) is not None
+    begin = _SENTENCE_END.split(first)[0]
+    is_working = _WORKS_ON.search(begin) is not None and not _acts_for_others(begin)
+    is_item = _LIST_ITEM.match(first) is not None
     # A word or two say little.
     names = ["words-after" if is_long(words) else "few-words-after"]
     last = words[-_LONGEST_SENTENCE:].rpartition("\n")[2]
     if any(_ASKS.search(line) and not _MORE.search(line) for line in (first, last)):
         return ("words-after", "asks")
-    if words.endswith(("?", "\uff1f")) and is_long(words):
+    if words.endswith(("?", "\uff1f")) and is_long(words) and not _MORE.search(last):
         names = ["words-after", "question"]
     if _REFUSAL.search(first) or any(
-        _AFTER_EXPLAINS.match(sentence) or _ADVICE.search(sentence)
-        for sentence in ([first] if _LIST_ITEM.match(first) else _SENTENCE_END.split(first))
+        _AFTER_EXPLAINS.match(sentence)
+        or _ADVICE.search(sentence)
+        or (_tells(sentence) and not is_item)
+        for sentence in ([first] if is_item else _SENTENCE_END.split(first))
         if not is_working
     ):
-        names.append("explained")
+        names = ["words-after", *names[1:], "explained"]
     elif is_working:
         names.append("intent-after")
     if _ADAPT.search(first):
         names = [*(name for name in names if name != "explained"), "adapted"]
     return tuple(names)
+
+
+def _tells(sentence: str) -> bool:
+    # It is about calls or about what came of them.
+    return any(words.search(sentence) for words in (_PARTS, _OPTIONAL, _WRITTEN, _OTHERS, _OVER))
+
+
+def explains_parameters(after: str, values: Iterable[object]) -> bool:
+    """Return True if words after a call explain its parameters, and say no value of it.
+
+    >>> explains_parameters("Here `city` is a name.", ["Oslo"])
+    True
+    """
+    first = after.strip().partition("\n")[0]
+    if _FIRST_PERSON.search(first) or any(str(v) and str(v) in first for v in values):
+        return False
+    return any(words.search(first) for words in (_CODE_WORD, _OPTIONAL, _NTH_PART))
 
 
 def evidence_between(before: str, after: str) -> tuple[str, ...]:
@@ -566,15 +776,22 @@ def evidence_between(before: str, after: str) -> tuple[str, ...]:
     lead, rest = before.rstrip().rpartition("\n")[2], after.lstrip()
     names: list[str] = []
     # After a whole sentence the call is no part of one, and a word or two are none.
-    goes_on = _GOES_ON.match(rest) and not _INTENT.match(rest) and not _IS_OVER.search(lead)
+    goes_on = _GOES_ON.match(rest) and not _IS_OVER.search(lead)
     is_inside = before[-1:] not in ("", "\n") or after[:1] not in ("", "\n")
+    breaks_off = lead.rstrip().endswith((",", "，", "、"))
+    is_open = breaks_off or not (_ANY_COLON.search(lead) or is_working_on(lead))
+    is_within = before[-1:] not in ("", "\n") and after[:1] not in ("", "\n")
     if goes_on and (
-        (is_inside and is_long(rest.partition("\n")[0]))
-        or (is_long(lead) and (is_inside or not _INTENT.search(lead)))
+        (is_inside and is_long(rest.partition("\n")[0]) and not _WORKS_ON.search(rest))
+        or (is_long(lead) and (is_inside or is_open))
+        or (is_open and _PARTICLE.match(rest))
+        or (is_within and _GOES_ON.match(rest))
     ):
         names.append("sentence")
-    if _CONTRAST.match(lead) and _HAS_LABEL.search(rest):
+    if (_CONTRAST.match(lead) and _HAS_LABEL.search(rest)) or _JUDGED.match(lead):
         names.append("contrast")
+    if _labels_repeat(before, after):
+        names.append("repeated-labels")
     paragraph = before.rpartition("\n\n")[2]
     follows = rest.partition("\n\n")[0]
     if any(paragraph.count(a) > paragraph.count(b) and b in follows for a, b in _PAIRS) or (
@@ -583,7 +800,39 @@ def evidence_between(before: str, after: str) -> tuple[str, ...]:
         names.append("quotation")
     if _MARKUP_ENDS.match(rest):
         names.append("closed-markup")
+    if _SIGN_OFF.match(rest.rstrip()) and is_long(lead) and not is_working_on(lead):
+        names.append("letter")
     return tuple(names)
+
+
+def _labels_repeat(before: str, after: str) -> bool:
+    # The label of the call's line, or of one before it, is that of a line after it as well, or the
+    # two next to it have a word in common ("Expected output:", "Actual output: none").
+    known = [label.lower() for label in _LABELLED.findall(before)]
+    labels = [label.lower() for label in _LABELLED.findall(after)]
+    if {*known} & {*labels} - _STEP_LABELS:
+        return True
+    lead = before.rstrip().rpartition("\n")[2]
+    if not (known and labels and lead.lower().strip(" :：*").endswith(known[-1])):
+        return False
+    says = after.lstrip().partition("\n")[0].rstrip().endswith((":", "："))
+    return not says and bool({*known[-1].split()} & {*labels[0].split()} - _STEP_LABELS)
+
+
+def is_working_on(lead: str) -> bool:
+    """Return True if the words before a call say that the speaker acts."""
+    return _INTENT.search(lead) is not None and not _PAST.search(lead)
+
+
+def number_of(lead: str) -> str:
+    """Return the label that numbers a call, "" if there is none.
+
+    >>> number_of("Option 1:"), number_of("Users:")
+    ('option', '')
+    """
+    match = _NUMBERED.match(lead)
+    label = match[1].lower() if match else ""
+    return "" if label in _STEP_LABELS else label
 
 
 _ONE_CALL = (
@@ -613,6 +862,18 @@ def asks_for_example(text: str) -> bool:
     (True, False)
     """
     return _ASKED.search(text[-_LONGEST_REQUEST:]) is not None
+
+
+def is_statement(lead: str) -> bool:
+    """Return True for a line of words that is neither a heading nor says that the speaker acts."""
+    if _HEADING.match(lead) or _LIST_ITEM.match(lead) or is_working_on(lead):
+        return False
+    return is_long(lead)
+
+
+def is_contrast(before: str) -> bool:
+    """Return True if the last line of a text begins with a label that has a counterpart."""
+    return _CONTRAST.match(before.rstrip().rpartition("\n")[2]) is not None
 
 
 def is_label(before: str) -> bool:

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import TypeAlias
 
-from .quotation import evidence_of_lead, score
+from .quotation import evidence_of_lead
+from .quotation import is_shown as is_shown_by
 from .quotes import LINE_HEAD, WINDOW, is_indented, sign_of
 
 Ranges: TypeAlias = list[tuple[int, int]]
@@ -133,7 +134,7 @@ def _fences(text: str) -> Iterator[tuple[int, int]]:
 
 def _is_introduced(text: str, start: int) -> bool:
     before = text[max(0, start - _INTRODUCTION) : start].rstrip()
-    return score(evidence_of_lead(before.rpartition("\n")[2], False)) > 0
+    return is_shown_by(evidence_of_lead(before.rpartition("\n")[2], False))
 
 
 def _code_spans(text: str, fences: Ranges) -> Ranges:

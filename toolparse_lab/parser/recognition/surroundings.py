@@ -15,21 +15,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...core.types import Segment, ToolCall
 from ...core.types.call import is_repeat
 from .pages import begins_with_element
 from .quotation import (
+    evidence_about,
     evidence_after,
     evidence_between,
     evidence_of_lead,
+    explains_parameters,
+    is_contrast,
     is_label,
-    is_long,
     is_placeholder,
+    is_shown,
+    is_statement,
+    number_of,
     reasons,
-    score,
 )
 
 _NEAR = 600  # characters before and after a group that are looked at
@@ -40,12 +44,6 @@ _MAIL = re.compile(
     r"|제목)[*_ ]*[:：]",
     re.IGNORECASE,
 )
-# One of these has to be among the evidence.
-_ENOUGH = {
-    *("about-calls", "adapted", "advice", "among", "asks", "closed-markup", "contrast"),
-    *("example", "format", "letter", "past", "placeholder", "quotation", "refusal"),
-    *("reported", "request", "sentence"),
-}
 
 
 @dataclass
@@ -62,32 +60,35 @@ class _Group:
         after = self.after if is_last else self.after.rpartition("\n\n")[0]
         lead = self.before.rstrip().rpartition("\n")[2]
         said = evidence_after(after)
-        if "last" in said and ends:
+        if "last" in said and (ends or not is_last):
             said = ()
         leads = evidence_of_lead(lead, not ends)
         names = ["line" if self.is_bare else "delimiters", *leads, *said]
-        if self.before.strip() and ends:
+        if self.before.strip() and self.after.strip():
             names += evidence_between(self.before, self.after)
+            if said and "intent" not in leads and "intent-after" not in said:
+                names += [name for name in evidence_about(lead) if name not in names]
+        if self.before.strip() and ends:
             if self.after.lstrip().startswith("</") and begins_with_element(self.after):
                 names.append("closed-markup")
             if _MAIL.match(self.before.lstrip()) and "intent" not in leads:
                 names.append("letter")
-            unsaid = {"intent", "past"}.isdisjoint(leads) and leads
-            if unsaid and is_long(lead):
-                names.append("unsaid")
+            if {"intent", "past"}.isdisjoint(leads) and is_statement(lead):
+                if "question" in said:
+                    names.append("asked-about")
+                elif leads and "explained" in said:
+                    names.append("unsaid")
+        arguments = [call.arguments for call in self.calls if call.ok]
+        values = [value for each in arguments for value in each.values()]
+        if any(isinstance(v, str) and len(v) > 2 and v in lead + after for v in values):
+            names.append("matter")
+        if is_last and explains_parameters(after, values):
+            names.append("parameters")
         if any(map(_has_placeholder, self.calls)):
             names.append("placeholder")
         if asks_for_example:
             names.append("request")
         return names
-
-
-def is_shown(names: Iterable[str]) -> bool:
-    """Return True if the evidence on both sides says that a call is only shown.
-
-    What follows a call never says that alone: an answer goes on to explain, to ask and to plan.
-    """
-    return not _ENOUGH.isdisjoint(names) and score(names) > 0
 
 
 def shown_at_end(
@@ -110,6 +111,12 @@ def shown_at_end(
         return
     ends = _WORD.search(groups[-1].after) is not None
     evidence = [g.evidence(ends, g is groups[-1], asks_for_example) for g in groups]
+    numbers = [number_of(g.before.rstrip().rpartition("\n")[2]) for g in groups]
+    for group, names, number in zip(groups, evidence, numbers, strict=True):
+        if ends and number and numbers.count(number) > 1:
+            names.append("options")
+        if among_shown and is_contrast(group.before):
+            names += ("among", "contrast")
     shown = [is_shown(names) for names in evidence]
     if any(shown) or (ends and among_shown):
         for group, names, so_far in zip(groups, evidence, shown, strict=True):
@@ -154,4 +161,4 @@ def _groups(calls: Sequence[ToolCall], segments: Sequence[Segment], raw: str) ->
 
 def _has_placeholder(call: ToolCall) -> bool:
     values = call.arguments.values() if call.ok else ()
-    return any(isinstance(value, str) and is_placeholder(value) for value in values)
+    return any(isinstance(value, str) and is_placeholder(value.strip()) for value in values)

@@ -71,8 +71,8 @@ _LINES = (
     "### Instruction:\n", "GPT4 Correct User:", "<user>\n", "<system>\n", "```tool_response",
     "```tool_output",
 )  # fmt: skip
-# What Kimi heads a result with: the id of a call, which is one word with more than letters.
-_RESULT_OF = r"## Return of (?=[^\s\d:._]*[\d:._]\S*[ \t]*\n)"
+# What Kimi heads a result with: the id of a call, in its own form or in that of a service.
+_RESULT_OF = r"## Return of (?=(?:\S+:\d+|(?:call|toolu|chatcmpl)[_-]\S+)[ \t]*\n)"
 _LINES_AFTER_CALL = tuple(sorted((_RESULT_TOKENS & PLAIN) - {*_LINES, "## Return of "}))
 # Most characters begin no token, and one look at a set says so.
 _FIRST = f"(?=[&{re.escape(''.join(sorted({token[0] for token in _END_TOKENS | _HEADERS})))}])"
