@@ -55,7 +55,7 @@ RULED: list[tuple[list[Any], Any, str, list[str]]] = [
     ([F1, G], [{"$ordered": [_F1, _G]}], "", []),
     ([G, F1], [{"$ordered": [_F1, _G]}], "order",
      ['all calls: wanted in this order: f(a: 1), g(), got g({}), f({"a":1})']),
-    ([F1], [{"$ordered": [_F1, _G]}], "count", ['no call: wanted f(a: 1), g(), got f({"a":1})']),
+    ([F1], [{"$ordered": [_F1, _G]}], "count", ['no call: wanted g(), got f({"a":1})']),
     ([F1, G], [{"$ordered": [_F1, {**_F2, "$optional": True}, _G]}], "", []),
     ([F2, G], [{"$ordered": [_F1, _G]}], "wrong_argument",
      ["#0 f /a: wanted 1, got 2 (nearest: f(a: 1))"]),
@@ -88,7 +88,13 @@ RULED: list[tuple[list[Any], Any, str, list[str]]] = [
     ([("f", {"s": "Oslo, N"})],
      [{"name": "f", "arguments": {"$at_least": {"s": {"$match": "regex", "$value": "Oslo.*"}}}}],
      "", []),
-    ([F1, F2], [_F1], "count", ['no call: wanted f(a: 1), got f({"a":1}), f({"a":2})']),
+    ([F1, F2], [_F1], "count", ['#1 f: wanted no such call, got f({"a":2})']),
+    ([F2], [_F1, _G], "count",
+     ["#0 f /a: wanted 1, got 2 (nearest: f(a: 1))", 'no call: wanted g(), got f({"a":2})']),
+    ([("h", {}), F2, F1], [_F1], "count",
+     ["#0 h: wanted no such call, got h({})", '#1 f: wanted no such call, got f({"a":2})']),
+    ([], [_F1], "count", ["no call: wanted f(a: 1), got no call"]),
+    ([F1], [], "unexpected_call", ['#0 f: wanted no such call, got f({"a":1})']),
 ]  # fmt: skip
 
 

@@ -335,7 +335,7 @@ def test_gate() -> None:
     assert [(f.cell, f.metric) for f in failed.failures] == [
         ("m1 · morph_xml", "success"), ("m1 · morph_xml", "coercion_rate"),
     ]  # fmt: skip
-    assert "success is 0.5, below 0.6" in str(failed)
+    assert "success is 50 %, below 60 % (n 8)" in str(failed)
     assert not report.gate(missing=0)
     assert report.gate(best=0.5)
 

@@ -58,7 +58,7 @@ def test_junit_has_a_suite_for_each_cell_and_for_the_gate(tmp_path: Path) -> Non
     assert "trial id-m1/hermes/3/0-safe" in str(failure.text)
     gate = {t.get("name"): [c.get("message") for c in t] for t in suites["gate"]}
     assert gate["m1 · hermes: success"] == []
-    assert gate["m1 · morph_xml: success"] == ["m1 · morph_xml: success is 0.5, below 0.6 (n 8)"]
+    assert gate["m1 · morph_xml: success"] == ["m1 · morph_xml: success is 50 %, below 60 % (n 8)"]
 
 
 def test_a_tie_of_trials_is_a_failure(tmp_path: Path) -> None:
@@ -104,7 +104,8 @@ def test_a_gate_stands_in_the_page_and_in_markdown(tmp_path: Path) -> None:
     gate = report.gate(success=0.6)
     page = Outline(report.save(tmp_path / "r.html", gate=gate).read_text("utf-8"))
     assert "Gate failed: 3 of 4 checks" in page.text
-    assert "below 0.6" in page.text
+    assert "below 60 %" in page.text
+    assert "answers against" in page.text
     assert "## Gate failed" in report.save(tmp_path / "r.md", gate=gate).read_text("utf-8")
     assert "Gate" not in report.html(page=True)
     assert Outline(gate._repr_html_()).text

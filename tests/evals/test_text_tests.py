@@ -14,9 +14,11 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+import toolparse_lab as tp
 from tests.tables import each_case
 from tests.tools import tool_named
 from toolparse_lab.cli.app import main
+from toolparse_lab.core.errors import GateFailed
 from toolparse_lab.integrations.testing import assert_parses
 
 ROOT = Path(__file__).parents[2]
@@ -51,23 +53,71 @@ def test_the_exit_code_says_whether_all_passed(
     )
 
 
-def test_a_failure_says_which_argument_and_what_was_wanted(tmp_path: Path, capsys: Any) -> None:
-    """The same words in the terminal, in JSON and from pytest's function."""
-    target = {"$at_least": [{"name": "find_berth", "arguments": {"$at_least": {"nights": 3}}}]}
-    row = {"id": "x", "raw": RIGHT, "tools": [TOOL], "target": target}
-    says = '#0 find_berth /nights: wanted 3, got 2 (nearest: find_berth(at least {"nights":3}))'
-    path = written(tmp_path / "a.jsonl", [row])
-    assert main(["test", path]) == 1
-    assert f"  {says}\n" in capsys.readouterr().out
-    assert main(["test", path, "--json"]) == 1
-    (failed,) = json.loads(capsys.readouterr().out)["failed"]
-    (mismatch,) = failed["mismatches"]
-    assert (mismatch["argument"], mismatch["wanted"], mismatch["got"]) == ("/nights", "3", "2")
-    with pytest.raises(AssertionError, match=re.escape(says)):
-        assert_parses(RIGHT, "hermes", [TOOL], target=target)
-    right = {"$never": [{"name": "find_berth", "arguments": {"$at_least": {"nights": 3}}}]}
-    assert assert_parses(RIGHT, "hermes", [TOOL], target=right).ok
-    assert main(["test", written(tmp_path / "b.jsonl", [{**row, "target": right}])]) == 0
+AT_LEAST_3 = [{"$at_least": [{"name": "find_berth", "arguments": {"$at_least": {"nights": 3}}}]}]
+NEVER_3 = [{"$never": [{"name": "find_berth", "arguments": {"$at_least": {"nights": 3}}}]}]
+SAID: list[tuple[str, Any, list[str]]] = [
+    # the answer, what is wanted, and what every place says of it
+    (RIGHT, AT_LEAST_3,
+     ['#0 find_berth /nights: wanted 3, got 2 (nearest: find_berth(at least {"nights":3}))']),
+    (RIGHT, [{"$ordered": WANTED * 2}],
+     ['no call: wanted find_berth(port: "Ystad", nights: 2), '
+      'got find_berth({"port":"Ystad","nights":2})']),
+    (RIGHT, [{"$never": [{"name": "find_berth", "arguments": "$any"}]}],
+     ['#0 find_berth: wanted never find_berth(…), got find_berth({"port":"Ystad","nights":2})']),
+    (RIGHT, [{"$only": [{"name": "other", "arguments": "$any"}]}],
+     ["#0 find_berth: wanted other, got find_berth (nearest: other(…))"]),
+    (RIGHT.replace("find_berth", "find_bert"), WANTED,
+     ["#0 find_bert: wanted a tool that is offered, got find_bert (nearest: find_berth)"]),
+    ("Hello!", WANTED,
+     ['no call: wanted find_berth(port: "Ystad", nights: 2), got no call']),
+    (RIGHT, NEVER_3, []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("raw", "target", "says"), SAID)
+def test_a_failure_says_the_same_in_all_four_places(
+    raw: str, target: Any, says: list[str], tmp_path: Path, capsys: Any
+) -> None:
+    """Which call and argument, what was wanted, what was got and what is nearest: in a case, by
+    a gate, in `toolparse test` and from pytest's function. It is right where the score says so."""
+    row = {"id": "x", "raw": raw, "tools": [TOOL], "target": target, "protocol": "hermes"}
+    path, code = written(tmp_path / "a.jsonl", [row]), int(bool(says))
+    lines = [f"  {line}" for line in says]
+
+    run = tp.Lab(tmp_path / "runs.db").ingest([{**row, "case_id": "x"}], progress=False)
+    (trial,) = run.trials()
+    assert trial.score is not None
+    assert (trial.score.why[1:], trial.score.success) == (lines, not says)
+    assert trial.why().splitlines()[1 : 1 + len(lines)] == lines
+
+    gate = run.report().gate(success=1)
+    assert bool(gate) != bool(says)
+    assert list(gate.answers[0].why[1:] if says else gate.answers) == lines
+    if says:
+        with pytest.raises(GateFailed, match=re.escape("\n    ".join(["", *says]))):
+            gate.raise_()
+    store = ["--store", str(tmp_path / "runs.db")]
+    assert main(["report", "latest", "--fail-under", "1", *store]) == code
+    assert all(f"  {line}\n" in capsys.readouterr().out for line in lines[:1])
+
+    assert main(["test", path, "--junit", str(tmp_path / "j.xml")]) == code
+    out = capsys.readouterr().out
+    texts = [e.text or "" for e in ET.parse(tmp_path / "j.xml").getroot().iter("failure")]
+    saved = ET.parse(run.report().save(tmp_path / "r.xml", gate=gate)).getroot()
+    texts += [e.text or "" for e in saved.iter("failure")]
+    for line in lines:
+        assert f"{line}\n" in out
+        assert [line in text.splitlines() for text in texts] == [True] * 3
+    assert main(["test", path, "--json"]) == code
+    assert len(
+        [m for f in json.loads(capsys.readouterr().out)["failed"] for m in f["mismatches"]]
+    ) == len(says)
+
+    if not says:
+        assert assert_parses(raw, "hermes", [TOOL], target=target).ok
+        return
+    with pytest.raises(AssertionError, match=re.escape(says[0])):
+        assert_parses(raw, "hermes", [TOOL], target=target)
 
 
 def test_a_text_is_a_test_of_its_own(tmp_path: Path) -> None:

@@ -373,8 +373,24 @@ def test_zeros_beside_an_answer_count_nothing(text: str, counts: Any) -> None:
         c = run_sync(complete(Request(model, "m", ({"role": "user", "content": "Hi"},))))
     assert (c.prompt_tokens, c.completion_tokens) == counts
     assert (c.cost is None) == bool(text)
-    row = {"response": shapes.openai({"content": text}, usage)}
-    assert tp.Lab(":memory:").ingest([row]).frame()["prompt_tokens"].isna().all() == bool(text)
+    # Five letters are one token. The estimate stands under its own name alone.
+    estimate = 1 if text else None
+    assert (c.response or {}).get("tokens_estimate") == estimate
+    response = {"response": shapes.openai({"content": text}, usage)}
+    columns = {"output": text or " ", "completion_tokens": 0, "prompt_tokens": 0}
+    for row in (response, columns):
+        run = tp.Lab(":memory:").ingest([{**row, "target": []}])
+        frame, report = run.frame(), run.report()
+        if row is columns or text:
+            assert frame[["prompt_tokens", "completion_tokens"]].isna().all(axis=None)
+            assert frame["tokens_estimate"].tolist() == [1]
+            assert report.frame["tokens_mean"].isna().all()
+            assert any("1 answer came with a usage of zeros" in n for n in report.warnings)
+            assert any("1 token on average" in note for note in report.warnings)
+        else:
+            assert frame["prompt_tokens"].tolist() == [0]
+            assert frame["tokens_estimate"].isna().all()
+            assert not any("usage of zeros" in note for note in report.warnings)
 
 
 @pytest.mark.skipif(LOWEST, reason="this litellm sends a budget in place of the effort")

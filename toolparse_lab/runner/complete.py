@@ -38,6 +38,7 @@ from .litellm_faults import allow_tools_without_mcp, hold_logging_worker, unchan
 from .local.provider import LOCAL_MODEL, is_local
 from .routes import (
     check_model,
+    count_tokens,
     counts_streams,
     note_refusal,
     opened_address,
@@ -484,6 +485,10 @@ def completion_of(
         count if isinstance(count, int) and (count or not answer.got_text) else None
         for count in (usage.get("prompt_tokens"), usage.get("completion_tokens"))
     )
+    response = _response_record(request, answer, e)
+    if usage.get("completion_tokens") == 0 and completion_tokens is None:
+        estimate = count_tokens(answer.raw + (joined(answer.reasoning) or ""))
+        response = {**(response or {}), "tokens_estimate": estimate}
     details = token_details({"usage": usage})
     # Decides how `raw` is read. An answer with calls is native even where no tools were offered:
     # its text alone would lose them.
@@ -517,7 +522,7 @@ def completion_of(
         system_fingerprint=answer.ids.get("system_fingerprint"),
         created=created,
         request=request.to_dict(),
-        response=_response_record(request, answer, e),
+        response=response,
     )
 
 

@@ -66,6 +66,7 @@ _KINDS: tuple[tuple[ErrorKind, tuple[str, ...], tuple[int, ...], str], ...] = (
     ("bad_request", ("UnprocessableEntityError", "UnsupportedParamsError", "BadRequestError",
                      "UnicodeEncodeError"), (),
      r"invalid|bad_?request|validation|unprocessable|failed_precondition"),
+    ("connection", (), (), r"connect(?:ion)?_?(?:error|reset|refused|aborted)|remote_?protocol"),
 )  # fmt: skip
 _BY_CLASS = {name: kind for kind, classes, _, _ in _KINDS for name in classes}
 _BY_STATUS: dict[int, ErrorKind] = {code: kind for kind, _, codes, _ in _KINDS for code in codes}
@@ -100,7 +101,7 @@ _NO_KEY = re.compile(
     r"|api[ _]?key (?:is |was )?(?:missing|not (?:set|found|provided))"
 )
 # An exception's class in a printed error, and an HTTP status that the text says to be one.
-_CLASS_NAME = re.compile(r"\b\w{0,60}(?:Error|Exception|Timeout)\b")
+_CLASS_NAME = re.compile(r"\b\w{0,60}(?:Error|Exception|Timeout|Exhausted|Exceeded|Unavailable)\b")
 _PRINTED_STATUS = re.compile(
     r"(?i)\b(?:http(?:/\d(?:\.\d)?)?|status|code)\W{0,3}(?:code\W{0,3})?([45]\d\d)\b"
 )
@@ -165,13 +166,14 @@ def kind_of_message(message: str) -> ErrorKind:
         return kind
     if _NO_KEY.search(text):
         return "auth"
-    if "APIConnectionError" in names or _CONNECTION.search(text):
+    named = next((k for name in names for words, k in _BY_NAME if words.search(name)), None)
+    if "APIConnectionError" in names or named == "connection" or _CONNECTION.search(text):
         return "timeout" if _TIMED_OUT.search(text) else "connection"
     status = _PRINTED_STATUS.search(text)
     if status is not None and (by_status := _kind_by_status(int(status[1]), text)):
         return by_status
-    if "InternalServerError" in names or "APIError" in names:
-        return "server_error"
+    if named is not None or "APIError" in names:
+        return named or "server_error"
     return "timeout" if _TIMED_OUT.search(text) else "other"
 
 
@@ -210,6 +212,8 @@ def failure_in(body: Any) -> tuple[ErrorKind, str] | None:
             return None
         return "server_error", "the response has no " + ("message" if choices else "choice")
     error = body.get("error") or body.get("detail")
+    if isinstance(body.get("message"), str) and body.keys() & {"code", "status", "type"}:
+        error = error or body
     if not error or body.keys() & {"output", "content", "candidates", "role", "response"}:
         return None
     of_mapping = error if isinstance(error, Mapping) else body

@@ -20,7 +20,7 @@ from ..core.errors import BadOptions, MissingExtra, UnknownName
 from ..core.values import write_canonical
 from .exchange.types import Model, Request
 from .failures import PACKAGES
-from .litellm_door import recording_litellm
+from .litellm_door import litellm_module, recording_litellm
 from .litellm_faults import unchanged_switches
 from .local.provider import LOCAL_MODEL, check_local, is_local
 from .local.setup import local_model_path
@@ -201,6 +201,11 @@ def check_prices(models: Mapping[str, Model]) -> None:
             "0) = free), "
             "or limit the run by max_calls",
         )
+
+
+def count_tokens(text: str) -> int:
+    """Return the tokens of a text by OpenAI's cl100k_base: an estimate for any other model."""
+    return len(litellm_module().encode(model="", text=text))
 
 
 def estimate_tokens(request: Request) -> tuple[int, int]:

@@ -18,11 +18,12 @@ ChangeKind: TypeAlias = Literal["repair", "read", "coerce"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A place of an answer that is not what was expected.
+    """A place of an answer that is not what was expected, in the words of every test and page.
 
-    `call` is the number of the call in its result, None for one that was not made. `path` is the
-    JSON Pointer of the argument, '' for the call itself. `found` and `expected` are in words, ''
-    for none.
+    `call` is the number of the call in its result, None for one that was not made, and of all calls
+    together. `path` is the JSON Pointer of the argument, '' for the call itself. `found` and
+    `expected` are in words, '' for none. `tool` is that of the call, `nearest` the wanted call that
+    is nearest to it.
     """
 
     call: int | None
@@ -30,6 +31,8 @@ class Fault:
     code: str
     found: str
     expected: str
+    tool: str = ""
+    nearest: str = ""
 
     @property
     def sentence(self) -> str:
@@ -39,6 +42,8 @@ class Fault:
         '“days” is 2; 1 was expected.'
         """
         name = self.path.removeprefix("/")
+        if self.code == "order":
+            return f"{self.found} were called; {self.expected} was expected."
         if self.call is None:
             return f"This call was expected, and not made: {self.expected}."
         if not name:
@@ -46,6 +51,21 @@ class Fault:
         if self.code == "missing_argument":
             return f"“{name}” is missing; {self.expected} was expected."
         return f"“{name}” is {self.found}; {self.expected or 'nothing'} was expected."
+
+    def __str__(self) -> str:
+        """Return the fault in one line of a terminal.
+
+        >>> str(Fault(0, "/days", "wrong_argument", "2", "1", "book", "book(days: 1)"))
+        '#0 book /days: wanted 1, got 2 (nearest: book(days: 1))'
+        """
+        where = "no call" if self.code == "count" else "all calls"
+        if self.call is not None:
+            where = f"#{self.call} {self.tool}"
+        path = self.path or ("(arguments)" if self.code == "wrong_argument" else "")
+        nothing = "nothing" if path else "no such call"
+        text = f"{where} {path}".rstrip()
+        text += f": wanted {self.expected or nothing}, got {self.found or 'nothing'}"
+        return f"{text} (nearest: {self.nearest})" if self.nearest else text
 
 
 @dataclass(frozen=True, slots=True)

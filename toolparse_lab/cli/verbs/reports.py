@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import BadOptions
@@ -239,8 +240,13 @@ def gates_of(options: Any, more: Mapping[str, float] | None = None) -> dict[str,
 
 
 def gate_json(gate: Any) -> Any:
-    """Return a gate for JSON: whether it passed, and each check. None without a gate."""
-    return None if gate is None else {"ok": gate.ok, "checks": records(gate.frame)}
+    """Return a gate for JSON: whether it passed, each check, and the first answers against it. None
+    without a gate.
+    """
+    if gate is None:
+        return None
+    answers = {"answers": list(map(asdict, gate.answers)), "n_against": gate.n_against}
+    return {"ok": gate.ok, "checks": records(gate.frame), **answers}
 
 
 def exit_code_of(passed: bool, complete: bool) -> int:

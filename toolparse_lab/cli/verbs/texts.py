@@ -105,7 +105,7 @@ def _row(verdict: TextVerdict, known: set[str]) -> dict[str, Any]:
         "outcome": score.outcome,
         "sub_code": score.sub_code,
         "detail": score.detail,
-        "mismatches": [asdict(row) for row in verdict.mismatches],
+        "mismatches": [asdict(row) for row in score.mismatches],
         "new": _name(verdict) not in known,
     }
 
@@ -130,7 +130,8 @@ def _junit(verdicts: Sequence[TextVerdict], known: set[str]) -> str:
         if not verdict.passed:
             tag = "skipped" if _name(verdict) in known else "failure"
             element = add_verdict(test, tag, str(verdict.score))
-            element.text = xml_text(f"{verdict.test.place}\n{verdict.test.raw[:_LONGEST_RAW]}")
+            lines = [verdict.test.place, *verdict.score.why[1:], verdict.test.raw[:_LONGEST_RAW]]
+            element.text = xml_text("\n".join(lines))
     return junit_file(root)
 
 

@@ -126,6 +126,8 @@ trials keys
   prompt_tokens Int64 Tokens sent.
   completion_tokens Int64 Tokens received.
   total_tokens Int64 Both.
+  tokens_estimate Int64 Those of an answer beside which the provider counted zero, by OpenAI's
+      tokenizer cl100k_base; in no other figure.
   reasoning_tokens Int64 Those of the received that were reasoning, for Anthropic as litellm
       estimates them; missing where they are not counted, like the next two.
   cached_tokens Int64 Those of the sent that the provider had in its cache.

@@ -204,7 +204,7 @@ COMPLETION = (
     *_FIELDS, "error", "error_param", "total_tokens", "retries", "raw_surrogates_json", "reasoning",
     "completion_key", "created", "model_name", "sampling_json", "served_model", "served_by",
     "endpoint", "provider_json", "server_json", "arguments_text", "reasoning_tokens",
-    "cached_tokens", "cache_write_tokens",
+    "cached_tokens", "cache_write_tokens", "tokens_estimate",
 )  # fmt: skip
 
 
@@ -225,7 +225,7 @@ def completion_cells(c: Completion) -> Cells:
     )  # fmt: skip
     response = c.response
     if not response:
-        return (*_fields(c), *own, *[None] * 9)
+        return (*_fields(c), *own, *[None] * 10)
     server = response.get("server")
     has_calls = isinstance(server, Mapping) and "calls" in server
     words = provider_words(response)
@@ -239,6 +239,7 @@ def completion_cells(c: Completion) -> Cells:
         _json(server) if has_calls else None,
         response.get("arguments_text"),
         *token_details(response).values(),
+        response.get("tokens_estimate"),
     )
 
 

@@ -29,8 +29,7 @@ from ...views.blame import render_blame
 from ...views.html import standalone
 from ...views.rows import Fault
 from ...views.templating import Markup, render
-from ..cases.target import is_optional, wanted_calls
-from .match import differences_between, match_calls, say_call, say_value
+from .match import match_calls, numbered
 
 if TYPE_CHECKING:
     from ...runner.exchange.types import Completion
@@ -314,26 +313,4 @@ def faults_of(
     """
     calls = [call for call in result.calls if call.ok]
     match = match_calls([(call.name, call.arguments) for call in calls], target, tools)
-    if match.ok:
-        return []
-    wants = wanted_calls(target)
-    # As they were paired, else by their places.
-    pairs = dict(match.pairs) or dict(zip(range(len(calls)), range(len(wants)), strict=False))
-    faults = []
-    for i, call in enumerate(calls):
-        if i not in pairs:
-            faults.append(Fault(call.index, "", "unexpected_call", call.name, ""))
-            continue
-        for one in differences_between((call.name, call.arguments), wants[pairs[i]], tools):
-            if one.code == "name":
-                expected = " or ".join(map(str, one.expected))
-                faults.append(Fault(call.index, "", one.code, call.name, expected))
-                continue
-            expected = "" if one.code == "extra_argument" else say_value(one.expected)
-            found = "" if one.code == "missing_argument" else say_value(one.actual)
-            faults.append(Fault(call.index, one.path, one.code, found, expected))
-    taken = set(pairs.values())
-    for j, want in enumerate(wants):
-        if j not in taken and not is_optional(want):
-            faults.append(Fault(None, "", "count", "", say_call(want)))
-    return faults
+    return list(numbered(match.rows, calls))

@@ -35,16 +35,16 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ...core.toolspec import ToolSpec
-from ...core.types import ParseResult
-from ...core.values import Value, escape_token, pointer_tokens, read_strict, write_canonical
+from ...core.types import ToolCall
+from ...core.values import Value, escape_token, pointer_tokens, write_canonical
 from ...core.values.printable import counted
+from ...views.rows import Fault
 from ..cases.matchers import DEFAULT_MATCHERS, MATCHERS, Matchers, matcher_of
 from ..cases.target import (
     ANY,
@@ -55,9 +55,6 @@ from ..cases.target import (
     rule_of,
     wanted_calls,
 )
-
-if TYPE_CHECKING:
-    from ..cases.case import Case
 
 EXACT_LIMIT = 8
 """Up to so many calls the pairing that explains a mismatch is the best one, above it a greedy one;
@@ -348,51 +345,7 @@ class Match:
     differences: tuple[Difference, ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
     note: str = ""
-    rows: tuple[Mismatch, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """One thing that is wrong with the calls of an answer, in the words of every test and page.
-
-    call: which one, `#1 book`, or '' where one is missing. argument: its JSON Pointer, '' where it
-    is about the call as a whole. nearest: the wanted call that is nearest to it, or the call that
-    is nearest to the wanted one.
-    """
-
-    call: str
-    argument: str
-    wanted: str
-    got: str
-    nearest: str = ""
-
-    def __str__(self) -> str:
-        where = " ".join(filter(None, (self.call or "no call", self.argument)))
-        text = f"{where}: wanted {self.wanted}, got {self.got}"
-        return f"{text} (nearest: {self.nearest})" if self.nearest else text
-
-
-def mismatches(case: Case, result: ParseResult) -> tuple[Mismatch, ...]:
-    """Return what is wrong with the calls that were read of an answer, held to a case's target.
-
-    () where nothing is, where there is no target, and where no call could be read of an attempt.
-    """
-    if case.target is None:
-        return ()
-    tools = case.tools or result.tools
-    names = [tool.name for tool in tools]
-    rows = [
-        Mismatch(f"#{call.index} {call.name}", "", "a tool that is offered", call.name or "?",
-                 next(iter(get_close_matches(call.name or "", names, 1)), ""))
-        for call in result.calls
-        if call.status == "unknown_tool"
-    ]  # fmt: skip
-    if rows:
-        return tuple(rows)
-    calls = [(call.name, read_strict(call.arguments_json)) for call in result.calls if call.ok]
-    if not calls and result.calls:
-        return ()
-    return match_calls(calls, case.target, tools).rows
+    rows: tuple[Fault, ...] = ()
 
 
 def say_call(want: Any) -> str:
@@ -431,38 +384,64 @@ def match_calls(
     if any(map(rule_of, target)):
         return _Rules(calls, target, tools, matchers).match()
     match = _match_all(calls, target, tools, matchers)
-    return match if match.ok else replace(match, rows=_rows_of(calls, target, match))
+    if match.ok:
+        return match
+    told = match
+    if match.code == "count" and not match.pairs:
+        told = _likely_pairs(_compare_all(calls, target, tools, matchers))
+    return replace(match, rows=_rows_of(calls, target, told))
 
 
-def _rows_of(calls: Sequence[Call], target: Sequence[Any], match: Match) -> tuple[Mismatch, ...]:
+def numbered(rows: Iterable[Fault], calls: Sequence[ToolCall]) -> tuple[Fault, ...]:
+    """Return the rows of a match of some calls of a result, by the numbers that they have there."""
+    return tuple(
+        row if row.call is None else replace(row, call=calls[row.call].index) for row in rows
+    )
+
+
+def _rows_of(calls: Sequence[Call], target: Sequence[Any], match: Match) -> tuple[Fault, ...]:
     # Of calls that are paired, each difference; then calls and wanted calls without a pair.
     rows = []
     pairs = dict(match.pairs)
     for i, call in enumerate(calls):
-        label = f"#{i} {call[0] or '?'}"
-        if match.pairs and i in pairs:
+        if i in pairs:
             want = target[pairs[i]]
-            rows += [_row_of(label, one, want) for one in match.differences if one.call == i]
-        elif i not in pairs:
-            rows.append(Mismatch(label, "", "no such call", _said(call)))
+            rows += [_row_of(one, want) for one in match.differences if one.call == i]
+        else:
+            rows.append(Fault(i, "", "unexpected_call", _said(call), "", call[0] or "?"))
     taken = set(pairs.values())
     if match.code == "count":
-        # Nothing may have been paired by then.
-        rows = rows if match.pairs else []
-        left = [want for j, want in enumerate(target) if j not in taken and not is_optional(want)]
         got = beginning_of(", ".join(map(_said, calls)) or "no call")
-        wanted = ", ".join(map(say_call, target if not match.pairs else left))
-        if len(calls) != len(target) or left:
-            rows.append(Mismatch("", "", wanted, got))
+        for j, want in enumerate(target):
+            if j not in taken and not is_optional(want):
+                rows.append(Fault(None, "", "count", got, say_call(want)))
     return tuple(rows)
 
 
-def _row_of(label: str, one: Difference, want: Any) -> Mismatch:
+def _row_of(one: Difference, want: Any) -> Fault:
     if one.code == "name":
-        return Mismatch(label, "", " or ".join(map(str, one.expected)), one.tool, say_call(want))
-    wanted = "nothing" if one.code == "extra_argument" else say_value(one.expected)
-    got = "nothing" if one.code == "missing_argument" else say_value(one.actual)
-    return Mismatch(label, one.path or "(arguments)", wanted, got, say_call(want))
+        expected, found = " or ".join(map(str, one.expected)), one.tool
+    else:
+        expected = "" if one.code == "extra_argument" else say_value(one.expected)
+        found = "" if one.code == "missing_argument" else say_value(one.actual)
+    return Fault(one.call, one.path, one.code, found, expected, one.tool or "?", say_call(want))
+
+
+def _likely_pairs(table: _Table) -> Match:
+    # What is told of calls that are too many or too few: each with the nearest wanted call of its
+    # name, the nearest ones first.
+    near = sorted(
+        (_cost_of(differences), i, j)
+        for i, row in enumerate(table)
+        for j, differences in enumerate(row)
+        if all(one.code != "name" for one in differences)
+    )
+    pairs: dict[int, int] = {}
+    for _, i, j in near:
+        if i not in pairs and j not in pairs.values():
+            pairs[i] = j
+    told = tuple(replace(one, call=i) for i, j in pairs.items() for one in table[i][j])
+    return Match(False, "count", "", told, tuple(pairs.items()))
 
 
 def _match_all(
@@ -611,7 +590,7 @@ class _Rules:
         wanted = ", ".join(map(say_call, items))
         detail = f"{_names(self.calls)} called in another order than {beginning_of(wanted)}"
         got = beginning_of(", ".join(map(_said, self.calls)))
-        row = Mismatch("all calls", "", f"in this order: {wanted}", got)
+        row = Fault(None, "", "order", got, f"in this order: {wanted}")
         return Match(False, "order", detail, (), pairs, rows=(row,))
 
     def _at_least(self, items: list[Any], in_order: bool) -> Match:
@@ -637,28 +616,27 @@ class _Rules:
     ) -> Match:
         # Each wanted call that no call fits, beside the nearest; else there are too few that do.
         rows, told, pairs = [], [], []
+        got = _names(self.calls)
         for j, candidates in zip(required, fitting, strict=True):
             if candidates:
                 continue
             near = min(range(len(table)), key=lambda i: _cost_of(table[i][j]), default=None)
             if near is None or any(one.code == "name" for one in table[near][j]):
-                rows.append(Mismatch("", "", say_call(items[j]), _names(self.calls) or "no call"))
+                rows.append(Fault(None, "", "count", got or "no call", say_call(items[j])))
                 continue
             pairs.append((near, j))
             differences = [replace(one, call=near) for one in table[near][j]]
             told += differences
-            label = f"#{near} {self.calls[near][0]}"
-            rows += [_row_of(label, one, items[j]) for one in differences]
+            rows += [_row_of(one, items[j]) for one in differences]
         if told and len(pairs) == len([c for c in fitting if not c]):
             first = _first_of(told)
             told_by = tuple(told)
             return Match(False, first.code, first.detail, told_by, tuple(pairs), rows=tuple(rows))
         left = [items[j] for j, candidates in zip(required, fitting, strict=True) if not candidates]
         wanted = ", ".join(map(say_call, left or [items[j] for j in required]))
-        got = _names(self.calls) or "none"
         if not rows:
-            rows.append(Mismatch("", "", f"one call each for {wanted}", got))
-        detail = f"wanted at least {beginning_of(wanted)}, called {got}"
+            rows.append(Fault(None, "", "count", got, f"one call each for {wanted}"))
+        detail = f"wanted at least {beginning_of(wanted)}, called {got or 'none'}"
         return Match(False, "count", detail, tuple(told), tuple(pairs), rows=tuple(rows))
 
     def _only(self, items: list[Any]) -> Match:
@@ -668,7 +646,7 @@ class _Rules:
             pairs.append((i, j))
             for one in row[j]:
                 told.append(replace(one, call=i))
-                rows.append(_row_of(f"#{i} {self.calls[i][0]}", one, items[j]))
+                rows.append(_row_of(told[-1], items[j]))
         if not told:
             return Match(True, pairs=tuple(pairs))
         first = _first_of(told)
@@ -682,10 +660,11 @@ class _Rules:
         for i, row in enumerate(self._table(items)):
             for j, differences in enumerate(row):
                 if not differences:
-                    said, banned = _said(self.calls[i]), say_call(items[j])
-                    wanted = Mismatch(f"#{i} {self.calls[i][0]}", "", f"never {banned}", said)
-                    detail = f"{self.calls[i][0]} called, and never {banned} is wanted"
-                    return Match(False, "forbidden_call", detail, rows=(wanted,))
+                    name, said = self.calls[i][0], _said(self.calls[i])
+                    never = f"never {say_call(items[j])}"
+                    fault = Fault(i, "", "forbidden_call", said, never, name)
+                    detail = f"{name} called, and {never} is wanted"
+                    return Match(False, "forbidden_call", detail, rows=(fault,))
         return Match(True)
 
 

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from html import unescape
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -37,11 +38,12 @@ from ...parser.recognition.attempts import Attempt, example_spans, find_attempt,
 from ...parser.recognition.lost_calls import CALL_ENDS
 from ...parser.recognition.shown import masked, shown_ranges
 from ...runner.exchange.types import Completion
+from ...views.rows import Fault
 from ..cases.case import Case, matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, STRICTNESS, Matchers
 from ..cases.target import needs_call, wanted_calls
 from .fabrication import find_fabrication, provider_name
-from .match import Call, Match, agree, beginning_of, match_calls
+from .match import Call, Match, agree, beginning_of, match_calls, numbered
 from .outcomes import SUCCESSES
 from .rescues import Rescues, is_recovery, judge_rescues
 
@@ -117,6 +119,7 @@ class Score:
     refused calls corrected, see `score_corrected`. `rescues`: each rule that changed
     something, with how many of the changed values are right and wrong, see `judge_rescues`.
     `matching`: the strictest of `matchers.STRICTNESS` under which the calls are right, '' if none.
+    `mismatches`: each thing that is wrong with calls that were held to the target.
     """
 
     outcome: str
@@ -132,6 +135,7 @@ class Score:
     corrected: bool | None = None
     rescues: Rescues = ()
     matching: str = ""
+    mismatches: tuple[Fault, ...] = ()
 
     @property
     def coerced(self) -> bool | None:
@@ -149,6 +153,11 @@ class Score:
         """
         code = f"/{self.sub_code}" if self.sub_code else ""
         return printable(f"{self.outcome}{code}: {self.detail}")
+
+    @property
+    def why(self) -> list[str]:
+        """Return the same as a line, then one for each mismatch."""
+        return [str(self), *(f"  {printable(str(row))}" for row in self.mismatches)]
 
 
 def score_completion(
@@ -475,7 +484,8 @@ class _Scoring:
         if self.unknown:
             names = ", ".join(c.name or "?" for c in self.unknown[:5])
             detail = f"no tool of the name {names} was offered"
-            return self._lose("wrong_call", "unknown_tool", detail)
+            score = self._lose("wrong_call", "unknown_tool", detail)
+            return replace(score, mismatches=tuple(map(self._not_offered, self.unknown)))
 
         if target is None:
             fabricated = False if self.ok_calls else None
@@ -483,7 +493,9 @@ class _Scoring:
             return Score("ungraded", self._unlifted_code(), detail, fabricated=fabricated)
         if not self.ok_calls:
             if needs_call(target):
-                return self._lose("abstained_wrongly", "", "a call was wanted and none was tried")
+                score = self._lose("abstained_wrongly", "", "a call was wanted and none was tried")
+                rows = match_calls([], target, self.tools, self.matchers).rows
+                return replace(score, mismatches=rows)
             detail = "no call was wanted and none was tried"
             naive = self._naive()
             levels = (True, True, True, True, naive, None)
@@ -502,7 +514,14 @@ class _Scoring:
             return self._at_each_level("correct", self._unlifted_code(), detail)
 
         detail = f"{match.detail} ({match.note})" if match.note else match.detail
-        return self._at_each_level("wrong_call", match.code, self._told(detail))
+        score = self._at_each_level("wrong_call", match.code, self._told(detail))
+        return replace(score, mismatches=numbered(match.rows, self.ok_calls))
+
+    def _not_offered(self, call: ToolCall) -> Fault:
+        names = [tool.name for tool in self.tools]
+        nearest = next(iter(get_close_matches(call.name, names, 1)), "")
+        name = call.name or "?"
+        return Fault(call.index, "", "unknown_tool", name, "a tool that is offered", name, nearest)
 
     def _unlifted_code(self) -> str:
         is_left = any(problem.code == IN_CONTENT for problem in self.result.problems)

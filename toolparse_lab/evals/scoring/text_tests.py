@@ -15,7 +15,6 @@ from ..cases.case import Case
 from ..cases.loading import case_of_members
 from ..cases.row_files import READERS, RowSource, is_packed, read_rows
 from ..cases.rows import is_missing
-from .match import Mismatch, mismatches
 from .outcomes import SUCCESSES, cause_of, first_error
 from .score import Score, score_text
 
@@ -64,15 +63,11 @@ class TextVerdict:
     score: Score
     passed: bool
 
-    @property
-    def mismatches(self) -> tuple[Mismatch, ...]:
-        """What is wrong with the calls, as far as they were held to a target."""
-        return () if self.passed else mismatches(self.test.case, self.result)
-
     def __str__(self) -> str:
         """Return the place, the id and the score in one line, then a line for each mismatch."""
-        lines = [f"{self.test.place} {self.test.case.id}: {self.score}"]
-        return "\n".join([*lines, *(f"  {row}" for row in self.mismatches)])
+        return "\n".join(
+            [f"{self.test.place} {self.test.case.id}: {self.score}", *self.score.why[1:]]
+        )
 
 
 def text_tests(

@@ -246,7 +246,7 @@ class Trial(Exports):
 
     def why(self) -> str:
         """Return the outcome and its reason, which layer broke it if any, then a line per call."""
-        reason = str(self.score) if self.score else self.missing_reason
+        reason = "\n".join(self.score.why) if self.score else self.missing_reason
         blame = self.blame
         if blame.layer not in ("none", "model"):
             reason = f"{reason}\n{blame}"

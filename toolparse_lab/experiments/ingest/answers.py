@@ -22,8 +22,10 @@ from ...entry.parse import parse_text
 from ...evals.cases.rows import listed
 from ...runner.exchange.types import ERROR_KINDS
 from ...runner.failures import kind_of_message, reported_kind
+from ...runner.routes import count_tokens
 from .columns import ANSWERS, LARGEST, Place, is_true, json_or_text
 from .shapes import nearest
+from .shapes.parts import first
 from .sources import is_response, kind_of
 
 # The printed form of a response object of litellm or OpenAI's client, which nobody can read back.
@@ -31,6 +33,8 @@ _PRINTED = re.compile(
     r"(?:ModelResponse|TextCompletionResponse|ChatCompletion|Completion)\(id='.*choices=\[",
     re.DOTALL,
 )
+# Columns beside an error's message that have its class.
+_CLASSES = ("error_type", "error_class", "exception", "exception_type")
 _ANSWER_COLUMNS = {"raw", "output", "response", "error"}
 # One of these is in the JSON of every response; a text without them is not worth reading.
 _RESPONSE_WORDS = (
@@ -141,6 +145,7 @@ def facts_of(captured: Captured, *, unlifted: bool) -> dict[str, Any]:
         "model": captured.model,
         "provider": captured.provider,
         "usage": dict(captured.usage) if captured.usage is not None else None,
+        "tokens_estimate": _estimate(captured),
         "server": None if server is None else server.to_dict(),
         "tokens": None if captured.tokens is None else captured.tokens.to_dict(),
         "unread": list(captured.unread) or None,
@@ -158,7 +163,21 @@ def counts_of(captured: Captured) -> dict[str, Any]:
         "prompt_tokens": usage.get("prompt_tokens", usage.get("input_tokens")),
         "completion_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
     }
-    return {k: v for k, v in counts.items() if type(v) is int and abs(v) < LARGEST}
+    least = 1 if _has_text(captured) else 0  # zeros beside an answer count nothing
+    return {k: v for k, v in counts.items() if type(v) is int and least <= v < LARGEST}
+
+
+def _has_text(captured: Captured) -> bool:
+    return bool(captured.content or captured.tool_calls or captured.reasoning)
+
+
+def _estimate(captured: Captured) -> int | None:
+    # Where the answer has a text, and its usage says that it has no tokens.
+    usage = captured.usage or {}
+    count = usage.get("completion_tokens", usage.get("output_tokens"))
+    if count != 0 or isinstance(count, bool) or not _has_text(captured):
+        return None
+    return count_tokens(captured.raw + captured.reasoning)
 
 
 def _text_of(place: Place, cells: Mapping[str, Any], choice: int) -> Captured:
@@ -234,6 +253,8 @@ def error_of(place: Place, cells: Mapping[str, Any]) -> tuple[str, str] | None:
     # A text that is no class is a message, or a class of Python's; a bare True says nothing.
     words = "" if error is True else str(error)
     kind = kind_of_message(words)
+    if kind == "other" and (name := first(*(cells.get(f"metadata_{n}") for n in _CLASSES))):
+        kind = kind_of_message(str(name))
     if message:
         return kind if kind != "other" else kind_of_message(str(message)), str(message)
     return kind, words

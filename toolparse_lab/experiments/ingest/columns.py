@@ -93,7 +93,10 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
         "What the model thought, where it was kept apart.", "reasoning_content", "thinking",
     ),
     "finish_reason": ("Why the answer ended.", "stop_reason"),
-    "error": ("A failed call: its class, its message, or an object with both.",),
+    "error": (
+        "A failed call: its class, its message, or an object with both.",
+        "exception", "error_type", "error_class",
+    ),
     "error_message": ("The message of a failed call.", "error_str"),
     "status": ("`error` or `failure` says that the call failed.",),
     "prompt_tokens": ("Tokens sent.", "input_tokens"),

@@ -220,10 +220,12 @@ class RowReader:
             for name, kind in _NUMBERS.items()
             if name in cells
         }
-        # Zeros beside an answer count nothing.
-        if captured.content or captured.tool_calls or captured.reasoning:
-            counts = ("prompt_tokens", "completion_tokens")
-            numbers = {k: v for k, v in numbers.items() if v or k not in counts}
+        # Zeros beside an answer count nothing, in a column as in its usage.
+        names = ("prompt_tokens", "completion_tokens")
+        counts: dict[str, Any] = {name: numbers[name] for name in names if name in numbers}
+        if zeros := counts.keys() - counts_of(replace(captured, usage=counts)):
+            numbers = {k: v for k, v in numbers.items() if k not in zeros}
+            captured = replace(captured, usage={**(captured.usage or {}), **counts})
         created = place.time(cells.get("created"))
         # Of the row, the response, the request, or the whole source. A fallback's answer is that of
         # the model that was asked, as the lab has it: `served_model` says who gave it.

@@ -13,7 +13,6 @@ from ...core.toolspec import ToolsLike
 from ...core.types import ParseOptions, ParseResult, ToolCall
 from ...core.values import escape_token, read_strict, same, write_canonical
 from ...evals.cases.case import read_case
-from ...evals.scoring.match import mismatches
 from ...evals.scoring.score import score_text
 from ...formats.like import ProtocolLike
 from ...middleware.flow import read_answer
@@ -83,9 +82,7 @@ def _held_to(target: Any, result: ParseResult) -> list[str]:
     case = read_case({"id": "target", "input": "", "target": target})
     case = replace(case, tools=result.tools)
     score = score_text(case, result)
-    if score.success:
-        return []
-    return [str(score), *map(str, mismatches(case, result))]
+    return [] if score.success else score.why
 
 
 class _Wanted:

@@ -33,7 +33,7 @@ READ = (
     "tools_json", "tool_choice", "score_answer", "score_corrected", "matching", "n_turns", "stop",
     "n_ran", "n_failed", "n_rejected", "verdict", "rescues_json", "conversation_tokens",
     "conversation_cost", "sampling_json", "endpoint", "served_model", "model_name", "override",
-    "error", "error_code", "blame_layer", "blame_code",
+    "error", "error_code", "blame_layer", "blame_code", "tokens_estimate",
 )  # fmt: skip
 """The columns of a trials frame that a report reads. It has the others of single trials by
 `Report.rows`."""

@@ -15,6 +15,7 @@ from ....core import hooks
 from ....core.errors import BadOptions, GateFailed, UnknownName, near
 from ....core.values.printable import counted
 from ....core.values.wording import p_words, plain_points, points, points_span, share
+from ....views.show import visible
 from .cells import FIGURES, OF_BASELINE
 from .differences import Difference
 
@@ -51,10 +52,30 @@ class GateCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerAgainst:
+    """An answer that a failed check counts against its cell. `why` is its score in words, then a
+    line for each thing that is wrong.
+    """
+
+    cell: str
+    case_id: str
+    trial_id: str
+    why: tuple[str, ...]
+
+    def __str__(self) -> str:
+        head = f"{self.case_id} ({self.cell}, trial {self.trial_id}): {self.why[0]}"
+        return "\n".join([head, *self.why[1:]])
+
+
+@dataclass(frozen=True, slots=True)
 class GateResult:
-    """The checks of every cell against every threshold. True if all pass."""
+    """The checks of every cell against every threshold. True if all pass. `answers` are the first
+    of the `n_against` that count against failed checks.
+    """
 
     checks: tuple[GateCheck, ...]
+    answers: tuple[AnswerAgainst, ...] = ()
+    n_against: int = 0
 
     @property
     def ok(self) -> bool:
@@ -84,11 +105,24 @@ class GateResult:
         if not self.ok:
             head = f"gate failed: {len(self.failures)} of {checks}"
         head += "".join(
-            f"; {_NAMES[metric]} {bound:g}"
+            f"; {_NAMES[metric]} {plain_points(bound)} %"
             for metric, bound in dict.fromkeys((c.metric, c.bound) for c in self.checks)
             if metric in _NAMES
         )
-        return "\n".join([head, *(f"  {c.sentence}" for c in self.failures)])
+        lines = [head, *(f"  {c.sentence}" for c in self.failures)]
+        if self.answers:
+            lines += ["", f"{self.against}:"]
+            lines += [f"  {line}" for a in self.answers for line in str(a).split("\n")]
+        return "\n".join(map(visible, lines))
+
+    @property
+    def against(self) -> str:
+        """How many answers count against the failed checks, and where those are that are left."""
+        told = f"{counted(self.n_against, 'answer')} against"
+        if self.n_against == len(self.answers):
+            return told
+        shown = "the first" if len(self.answers) == 1 else f"the first {len(self.answers)}"
+        return f"{told}, {shown}; toolparse report --score --failed and run.failures() have all"
 
     __repr__ = __str__
 
@@ -157,12 +191,43 @@ def check_gates(
     )
 
 
+def against(metric: str, rows: pd.DataFrame) -> Any:
+    """Return which answers of a cell, rows of one policy, count against a column of its report, as
+    a mask; none for a column that is about no single answer.
+    """
+    if metric in ("strict", "repaired", "safe", "naive"):
+        counts = rows[f"score_{metric}"].eq(False)
+    elif metric == "fabricated":
+        counts = rows["score_fabricated"].eq(True)
+    elif metric == "unread":
+        counts = rows["outcome"].eq("attempted_unparseable")
+    elif metric == "missing":
+        counts = rows["score_success"].isna() & rows["target"].notna()
+    elif metric in ("coercion_rate", "repair_rate"):
+        counts = rows["n_coercions" if metric == "coercion_rate" else "n_edits"].gt(0)
+    elif metric in AT_LEAST and "share" in _FIGURES[metric].kind:
+        counts = rows["score_success"].eq(False)
+    else:
+        counts = pd.Series(False, rows.index)
+    return counts.fillna(False).astype(bool)
+
+
 def _check(
     row: Mapping[Any, Any], name: str, metric: str, bound: float, is_baseline: Callable[[Row], bool]
 ) -> GateCheck:
     n = int(row[_FIGURES[metric].of])
     # pandas has a second way of not knowing an integer, which float would not take.
     value = math.nan if pd.isna(row[metric]) else float(row[metric])
+
+    def said(x: float) -> str:
+        if "share" not in _FIGURES[metric].kind:
+            return f"{x:.4g}"
+        # A bound may be finer than what a share is rounded to.
+        words = share(value, n), share(bound, n)
+        if words[0] == words[1] and value != bound:
+            return f"{100 * x:.4g} %"
+        return words[x is bound]
+
     if metric in OF_BASELINE and is_baseline(row):
         ok, sentence = True, f"{name} is the baseline itself"
     elif math.isnan(value):
@@ -170,7 +235,7 @@ def _check(
     else:
         ok = value >= bound if metric in AT_LEAST else value <= bound
         relations = ("below", "at least") if metric in AT_LEAST else ("above", "at most")
-        sentence = f"{name}: {metric} is {value:.4g}, {relations[ok]} {bound:.4g} (n {n})"
+        sentence = f"{name}: {metric} is {said(value)}, {relations[ok]} {said(bound)} (n {n})"
     return GateCheck(name, metric, value, n, bound, ok, sentence)
 
 

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
 import pandas as pd
 
 from ....core import hooks
@@ -56,15 +57,17 @@ from .cells import (
 )
 from .comparison import ArmComparison, column_of, compare_arms
 from .differences import Difference, paired_difference
-from .gates import GateResult, check_gates
+from .gates import AnswerAgainst, GateResult, against, check_gates
 from .ladder import ladder_frame
-from .view import RunView
+from .view import RunView, rows_of
 
 EMBEDDED_MODEL = "toolparse-local/smollm2-135m"
 MANY = 3  # cells from which on the best one is a pick of many, and the most that are named
 FEW_CASES = 30
 UNEVEN = 0.05  # difference of the shares of missing trials in two cells
 MOSTLY_COPIES = 0.34  # share of different answers among the trials of a case
+MOST_ANSWERS = 5  # of those that count against a gate
+_CELL = "the cell"  # no column of a frame has this name
 _ALPHA = 0.05  # p at which a cell is told from the best one
 
 
@@ -362,7 +365,31 @@ class Report:
         there is none.
         """
         bounds = {"success": success, "coercion_rate": coercion_rate, **thresholds}
-        return check_gates(self.frame, self.by, bounds, self.cell_name, self.is_baseline)
+        gate = check_gates(self.frame, self.by, bounds, self.cell_name, self.is_baseline)
+        return gate if gate.ok else self._with_answers(gate)
+
+    def _with_answers(self, gate: GateResult) -> GateResult:
+        # A case is told once, and the cells take turns, so that the first few are no one question.
+        failed: dict[str, list[str]] = {}
+        for check in gate.failures:
+            failed.setdefault(check.cell, []).append(check.metric)
+        parts = []
+        for values, rows in groups(self.headline, self.by):
+            name = self.name_of(values)
+            counts = [against(metric, rows) for metric in failed.get(name, ())]
+            if counts:
+                parts.append(rows[np.logical_or.reduce(counts)].assign(**{_CELL: name}))
+        if not parts:
+            return gate
+        found = pd.concat(parts)
+        told = found.drop_duplicates([_CELL, "case_id"])
+        told = told.iloc[np.argsort(told.groupby(_CELL).cumcount(), kind="stable")]
+        first = told.head(MOST_ANSWERS)
+        answers = tuple(
+            AnswerAgainst(cell, str(row["case_id"]), str(row["trial_id"]), self.view.why(row))
+            for cell, row in zip(first[_CELL], rows_of(self.view.whole(first)), strict=True)
+        )
+        return replace(gate, answers=answers, n_against=len(found))
 
     def chart(self, name: str = "success") -> Any:
         """Return a chart as an Altair object, which notebooks draw and which can be restyled.
@@ -524,6 +551,12 @@ def _warnings(report: Report) -> Iterator[str]:
         yield f"Not all of these trials were sampled alike: {differences}."
     yield from endpoint_notes(sampled, trials)
     yield from served_notes(part)
+    if "tokens_estimate" in part and len(estimates := part["tokens_estimate"].dropna()):
+        yield (
+            f"{counted(len(estimates), 'answer')} came with a usage of zeros, which counts nothing "
+            "and is in no figure of tokens or cost. By a tokenizer they have "
+            f"{counted(round(estimates.mean()), 'token')} on average (column tokens_estimate)."
+        )
     if note := best_of_many(report):
         yield note
     # Without a column to go by, these are the report's clusters.

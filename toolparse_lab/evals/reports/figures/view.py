@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
+from ...cases.case import Case
+from ...frames.parsing import try_read_row
+from ...scoring.score import Score, score_text
 from .cells import check_trials
 from .ladder import Levels
 
@@ -18,6 +22,13 @@ Opener: TypeAlias = Callable[[str], "Trial"]
 """Trial id -> its trial."""
 WholeRows: TypeAlias = Callable[[Collection[str]], pd.DataFrame]
 """Trial ids -> their rows, with every column."""
+
+
+def rows_of(part: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return rows as dicts, None for what is missing."""
+    part = part.astype(object)
+    rows: list[Any] = part.where(part.notna(), None).to_dict("records")
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +68,22 @@ class RunView:
         view = source if isinstance(source, RunView) else cls(source)
         check_trials(view.trials)
         return view
+
+    def why(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the score of a whole row in words, then a line for each thing that is wrong."""
+        score = None
+        if self.open_trial is not None:
+            score = self.open_trial(str(row["trial_id"])).score
+        elif (result := try_read_row(row)) is not None and isinstance(row.get("target"), str):
+            case = Case(str(row["case_id"]), "", result.tools, json.loads(row["target"]))
+            score = score_text(case, result)
+        # A frame may have been scored by other matchers.
+        outcome, code, detail = (str(row[c] or "") for c in ("outcome", "sub_code", "detail"))
+        own = str(Score(outcome, code, detail))
+        if score is None or str(score) != own:
+            return (own,)
+        rules = ", ".join(json.loads(row["rules_json"] or "{}"))
+        return (f"{own} (changed: {rules})" if rules else own, *score.why[1:])
 
     def rows(self, ids: Collection[str]) -> pd.DataFrame:
         """Return the rows of the trials of these ids, with all that is known of them."""

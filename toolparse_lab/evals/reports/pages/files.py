@@ -24,6 +24,7 @@ from ..figures.cells import UNRECORDED, Matrix, groups
 from ..figures.comparison import ArmComparison, Flip
 from ..figures.gates import GateResult
 from ..figures.report import Report
+from ..figures.view import rows_of
 from .html import (
     render_comparison,
     render_comparison_page,
@@ -195,7 +196,9 @@ def render_junit(report: Report, gate: GateResult | None = None) -> str:
         for check in gate.checks:
             test = add_test(suite, "gate", f"{check.cell}: {check.metric}")
             if not check.ok:
-                add_verdict(test, "failure", check.sentence)
+                failure = add_verdict(test, "failure", check.sentence)
+                told = [str(a) for a in gate.answers if a.cell == check.cell]
+                failure.text = xml_text("\n".join(told))
 
     failing: dict[Any, ET.Element] = {}  # by the row of the trial whose text they are to hold
     for values, part in groups(report.headline, report.by):
@@ -211,9 +214,9 @@ def render_junit(report: Report, gate: GateResult | None = None) -> str:
             test = add_test(suite, name, case_id, sum(t["latency"] or 0.0 for t in trials))
             failing |= _judge(test, trials)
     whole = report.view.whole(report.headline.loc[list(failing)])
-    texts = zip(failing.values(), whole["trial_id"], whole["raw"].fillna(""), strict=True)
-    for element, trial_id, raw in texts:
-        element.text = xml_text(f"trial {trial_id}\n{raw}")
+    for element, row in zip(failing.values(), rows_of(whole), strict=True):
+        lines = [f"trial {row['trial_id']}", *report.view.why(row)[1:], str(row["raw"] or "")]
+        element.text = xml_text("\n".join(lines))
 
     return junit_file(root)
 

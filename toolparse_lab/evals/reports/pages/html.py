@@ -273,7 +273,7 @@ def render_report(
             "heading": "" if page else f"{report.title} · {headline(report)}",
             "conclusion": conclusion_of(report),
             "warnings": report.warnings,
-            "gate": _drawn(gate_checks(gate)) if gate is not None else None,
+            "gate": gate_section(gate) if gate is not None else "",
             "heat_of": None,
             "dots_of": None,
             "wrong_of": None,
@@ -287,7 +287,11 @@ def render_report(
 
 def render_gate(gate: GateResult) -> str:
     """Return the checks of a gate for a notebook's output."""
-    return fragment(macro(PARTS, "gate_section", _drawn(gate_checks(gate))))
+    return fragment(gate_section(gate))
+
+
+def gate_section(gate: GateResult) -> Markup:
+    return macro(PARTS, "gate_section", _drawn(gate_checks(gate)), gate)
 
 
 def _drawn(listing: Listing, under: Sequence[Cell] = ()) -> Section:

@@ -239,6 +239,9 @@ def render_markdown(report: Report, gate: GateResult | None = None) -> str:
     if gate is not None:
         out += [f"## Gate {'passed' if gate.ok else 'failed'}", ""]
         out += [f"- {md(check.sentence)}" for check in gate.failures or gate.checks]
+        if gate.answers:
+            out += ["", md(f"{gate.against}:"), ""]
+            out += [f"- {'<br>'.join(map(md, str(a).splitlines()))}" for a in gate.answers]
         out.append("")
     if report.frame.empty:
         return "\n".join([*out, _NOTHING, ""])
