@@ -357,7 +357,9 @@ def _put_trial(trial: Trial, colored: bool) -> None:
     # Texts of cases, models and providers must not act on the terminal.
     lines = [str(trial)]
     if trial.cause:
+        # In place of the outcome, of which the log of somebody who expects nothing knows none.
         cause = cause_words(trial.cause)
+        lines = [f"{trial.trial_id} {trial.case.id} · {trial.model} · {trial.parse_protocol}"]
         lines.append(f"failed: {cause.word} ({trial.cause}): {cause.hint}")
     if trial.case.input_text:
         lines.append(f"asked:  {trial.case.input_text}")
