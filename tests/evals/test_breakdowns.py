@@ -106,7 +106,6 @@ def test_repeats_give_pass_at_k() -> None:
     ).frame.iloc[0]
     assert row["k"] == 3
     assert (row["pass_at_k"], row["pass_all_k"]) == pytest.approx((2 / 3, 1 / 3))
-    assert row["noise"] == pytest.approx(2 / 9)
     assert row["distinct"] == 1
     flags, cases = (
         [True, False, False, True, True, True, False, False, False],
@@ -125,7 +124,6 @@ def test_copies_of_one_answer_give_no_pass_at_k() -> None:
 def test_a_cell_that_pools_arms_has_no_repeats() -> None:
     pooled = Report(FRAME, by="category").frame.iloc[0]
     assert pooled["k"] == 1
-    assert math.isnan(pooled["noise"])
     assert math.isnan(pooled["pass_at_k"])
 
 

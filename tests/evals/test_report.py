@@ -154,7 +154,6 @@ def test_one_row_a_cell() -> None:
     want = stats.clustered_interval([True] * 6 + [False] * 2, [0, 0, 1, 1, 2, 2, 3, 3])
     assert (row["ci_low"], row["ci_high"]) == (want.low, want.high)
     assert (row["worst"], row["best"]) == (0.6, 0.8)
-    assert row["noise"] == 0
     assert row["distinct"] == 1
     assert row["cost_per_success"] == pytest.approx(10 * 0.5 / 6)
     assert "timeout" in row["reason"]

@@ -255,7 +255,6 @@ def test_arms_that_are_pooled_are_no_repetitions(run: Any) -> None:
     found = run.compare("hermes", "morph_xml")
     row = found.frame.iloc[0]
     assert row["n_cases"] == 84
-    assert math.isnan(row["noise_a"])
     assert any(
         "Several arms are counted together under hermes and morph_xml" in n for n in found.notes
     )

@@ -112,14 +112,6 @@ def test_holm_is_what_statsmodels_says(seed: int) -> None:
     assert stats.holm(ps) == pytest.approx(multipletests(ps, method="holm")[1].tolist())
 
 
-def test_noise_floor_is_the_chance_that_two_trials_differ() -> None:
-    values = [True, True, False, False, False, True]
-    cases = ["a", "a", "a", "b", "b", "c"]
-    pairs = [x != y for x, y in itertools.combinations(values[:3], 2)]
-    assert stats.noise_floor(values, cases) == pytest.approx((np.mean(pairs) + 0) / 2)
-    assert math.isnan(stats.noise_floor([True], ["a"]))
-
-
 def test_bounds() -> None:
     assert stats.bounds([True] * 3 + [False], range(4), range(4, 10)) == (0.3, 0.9)
     # The missing trial of a case that was asked again.

@@ -24,7 +24,6 @@ from ..arguments.schema.coerce import coerce
 from ..arguments.schema.plain import may_be_wrapped, parameter_names, read_texts
 from ..arguments.schema.scalars import Record
 from ..arguments.schema.validate import UNCHECKED, find_problems, fits
-from ..arguments.schema.view import view_of
 from ..core.toolspec import ToolSpec
 from ..core.types import (
     CallStatus,
@@ -40,7 +39,7 @@ from ..core.types import (
 from ..core.types.call import make_call
 from ..core.types.spans import Severity, StepSpans, make_problem
 from ..core.values import escape_token, write_canonical
-from ..formats.base import DecodeContext, Decoded, Opening, Places, Protocol, Tools, with_step
+from ..formats.base import DecodeContext, Decoded, Opening, Protocol, Tools, with_step
 from ..formats.python.call import read_instead
 from ..formats.tool_names import near_tool, offered_name
 from .provenance import find_spans, trace_table
@@ -245,9 +244,6 @@ class Resolver:
                 message = f"{d.name!r} is none of the tools: {names}{hint}"
                 span = d.name_span and d.name_span.shift(start)
                 problems.append(Problem("read", "call.unknown-tool", "error", message, "", span))
-        keys = d.arguments if d.edits and isinstance(d.arguments, dict) else ()
-        if tool is not None and "\\_" in "\n".join(keys):
-            d = _without_escapes(d, tool)
 
         steps = _shifted(d.steps, start) if d.steps else ()
         source_json, arguments_json, coerced = self._fitted(d, tool, body, problems)
@@ -387,28 +383,6 @@ class Resolver:
 
 def _fault(error: Exception) -> Refusal:
     return Refusal("parser.failed", f"{type(error).__name__}: {error}", 0)
-
-
-def _without_escapes(d: Decoded, tool: ToolSpec) -> Decoded:
-    # Without the backslashes of Markdown in names of parameters.
-    arguments, properties = d.arguments, view_of(tool.schema_json).properties
-    names: dict[str, str] = {}
-    for key in arguments:
-        plain = key.replace("\\_", "_")
-        if key not in properties and plain in properties and plain not in arguments:
-            names[key] = plain
-
-    def places() -> Places:
-        paths = {escape_token(old): escape_token(new) for old, new in names.items()}
-        moved: dict[str, tuple[int, int]] = {}
-        for path, place in d.places().items():
-            first, slash, rest = path.removeprefix("/").partition("/")
-            moved[f"/{paths.get(first, first)}{slash}{rest}" if path else ""] = place
-        return moved
-
-    steps = tuple(Step("read", _ESCAPED, "", None, old, new) for old, new in names.items())
-    plain_arguments = {names.get(key, key): value for key, value in arguments.items()}
-    return replace(d, arguments=plain_arguments, steps=(*d.steps, *steps), places=places)
 
 
 _Placed = TypeVar("_Placed", Problem, Step)

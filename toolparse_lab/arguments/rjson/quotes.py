@@ -94,7 +94,7 @@ def read_double(text: str, pos: int, *, key: bool, top: str = "") -> tuple[int, 
     if stop and stop[0] == '"' and (key or _double_quote_ends(text, stop.start(), top)):
         return stop.end(), []
 
-    inside = _Inside(text, _DOUBLE)
+    inside = _Inside(text, _DOUBLE, key)
     end = inside.read_to_closer(pos, lambda at: key or _double_quote_ends(text, at, top))
     return end + 1, inside.edits
 
@@ -108,7 +108,7 @@ def read_foreign(text: str, pos: int, *, key: bool) -> tuple[int, list[Edit]]:
     def closes(at: int) -> bool:
         return text[at] not in _APOSTROPHES or _apostrophe_ends(text, at, before_colon)
 
-    inside = _Inside(text, quotes)
+    inside = _Inside(text, quotes, key)
     end = inside.read_to_closer(pos, closes)
     opener = Edit(Span(pos, pos + 1), '"', quotes.rule)
     closer = Edit(Span(end, end + 1), '"', quotes.rule)
@@ -133,10 +133,11 @@ def read_triple(text: str, pos: int) -> tuple[int, list[Edit]]:
 
 class _Inside:
     # The inside of one string: its edits, and everything known of its backslashes so far.
-    __slots__ = ("_letter_escapes", "_lone_backslashes", "_quotes", "_text", "edits")
+    __slots__ = ("_key", "_letter_escapes", "_lone_backslashes", "_quotes", "_text", "edits")
 
-    def __init__(self, text: str, quotes: Quotes) -> None:
+    def __init__(self, text: str, quotes: Quotes, key: bool = False) -> None:
         self._text = text
+        self._key = key
         self._quotes = quotes
         self._lone_backslashes: list[int] = []  # those that begin no escape
         self._letter_escapes = False  # an escape with a letter, such as \n, was among the others
@@ -189,6 +190,9 @@ class _Inside:
             self._edit(at, at + 2, "\\u00", quotes.rule)
             return at + 4
 
+        if self._key and text.startswith("_", at + 1):
+            self._edit(at, at + 1, "", "rjson.escaped-name")
+            return at + 2
         self._lone_backslashes.append(at)
         self._edit(at, at, "\\", "rjson.bad-escape")
         return at + 1

@@ -448,7 +448,6 @@ FIGURES: Mapping[str, Figure] = {
     ),
     "worst": Figure("Success if every missing trial had failed.", "more share"),
     "best": Figure("Success if every missing trial had succeeded.", "more share"),
-    "noise": Figure("How often two trials of one case disagree.", "share"),
     "distinct": Figure("Mean share of different answers among the trials of a case.", "more share"),
     "k": Figure(
         "Trials of a case, missing ones included, the most frequent number; 1 where a cell pools "
@@ -608,7 +607,7 @@ def _repeats(
     judged: pd.DataFrame, answered: pd.DataFrame, flags: Any, lacking: Sequence[Any]
 ) -> dict[str, Any]:
     passes = ("pass_at_k", "pass_at_k_best", "pass_all_k", "pass_all_k_best")
-    unknown = dict.fromkeys(("noise", "distinct", *passes), stats.NAN)
+    unknown = dict.fromkeys(("distinct", *passes), stats.NAN)
     cases, _ = pd.factorize(judged["case_id"])
     if judged.empty or _is_pooled(cases, judged):
         return {**unknown, "k": 1}
@@ -616,12 +615,7 @@ def _repeats(
     planned, _ = pd.factorize(pd.Series([*judged["case_id"], *lacking], dtype=object))
     # The number of trials that most cases were to have.
     k = int(np.bincount(np.bincount(planned)).argmax())
-    figures = {
-        **unknown,
-        "k": k,
-        "noise": stats.noise_floor(flags, cases),
-        "distinct": stats.distinct_share(texts, text_cases),
-    }
+    figures = {**unknown, "k": k, "distinct": stats.distinct_share(texts, text_cases)}
     # Copies of one answer are one trial, however often it was asked for.
     if k > 1 and not stats.are_copies(texts, text_cases):
         # As for `worst` and `best`: a missing trial has failed, or it has succeeded.

@@ -85,8 +85,6 @@ COMPARISON_MEANINGS: Mapping[str, str] = {
     "smallest": "The smallest drop that these cases could have shown; inf where none could.",
     "by_chance": "How far equal arms, whose cases differ as much, lie apart at most in 95 of 100 "
     "comparisons.",
-    "noise_a": "How often two trials of one case by a disagree.",
-    "noise_b": "How often two by b do.",
     "reader_a": "The parser of a's answers.",
     "version_a": "Its version, where it has one.",
     "reader_b": "The parser of b's.",
@@ -462,11 +460,8 @@ def _compare_stratum(
         "ci_high": gap.high,
     }
     shared = set(a[1]) & set(b[1])
-    for x, side, (successes, cases) in zip("ab", sides, (a, b), strict=True):
+    for x, side, (_, cases) in zip("ab", sides, (a, b), strict=True):
         row[f"unpaired_{x}"] = len(set(cases) - shared)
-        # With one trial of a case twice, several arms are together, whose answers are no repeats.
-        pools = side.duplicated(["case_id", "trial"]).any()
-        row[f"noise_{x}"] = stats.NAN if pools else stats.noise_floor(successes, cases)
         for name, column in _READERS.items():
             row[f"{name}_{x}"] = ", ".join(sorted(_texts(side, column))) or None
     return row

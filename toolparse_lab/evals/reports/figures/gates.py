@@ -29,7 +29,7 @@ AT_LEAST = frozenset(name for name, figure in _FIGURES.items() if "more" in figu
 """Columns of which more is better: their thresholds are least values. Those of all others are
 greatest ones."""
 _OF_REPETITIONS = frozenset(
-    {"pass_at_k", "pass_at_k_best", "pass_all_k", "pass_all_k_best", "noise", "distinct"}
+    {"pass_at_k", "pass_at_k_best", "pass_all_k", "pass_all_k_best", "distinct"}
 )
 # Success has an interval, so a bound on it says which figure it is about.
 _NAMES = {

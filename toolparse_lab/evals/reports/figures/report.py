@@ -638,11 +638,6 @@ def _method_notes(report: Report) -> list[str]:
             "case counts once; p is the sign-flip test on them (McNemar's exact test where each "
             "case has one trial), by Holm over the cells."
         )
-    if (cells["noise"].dropna() > 0).any():
-        notes.append(
-            "noise: how often two trials of the same case by the same arm disagree. It is about "
-            "single answers, and no measure for differences of rates."
-        )
     if (cells["distinct"].dropna() <= MOSTLY_COPIES).any():
         notes.append(
             "In some cells the trials of a case are mostly copies of one answer: more trials add "

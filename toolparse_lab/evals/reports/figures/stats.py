@@ -1,5 +1,5 @@
-"""The statistics of one arm: rates with intervals clustered by case, bounds, noise and repeated
-trials, and intervals that hold at every look. Differences of two arms are in `differences.py`.
+"""The statistics of one arm: rates with intervals clustered by case, bounds and repeated trials,
+and intervals that hold at every look. Differences of two arms are in `differences.py`.
 
 Rates are shares of 0 to 1. `values` are successes (True or False) and `cases` the case of each:
 trials of one case are not independent, so the case is the unit of every interval here. Each case
@@ -110,17 +110,6 @@ def holm(ps: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, p * (len(numbers) - rank)))
         out[i] = highest
     return out
-
-
-def noise_floor(values: Flags, cases: Keys) -> float:
-    """Return the share of pairs of trials of one case that disagree, NaN if no case has two.
-
-    >>> noise_floor([True, False, True, True], ["a", "a", "b", "b"])
-    0.5
-    """
-    hits, sizes, _ = _by_case(values, cases)
-    many = sizes >= 2
-    return float(disagreement(hits[many], sizes[many]).mean()) if many.any() else NAN
 
 
 def disagreement(hits: Any, sizes: Any) -> Any:

@@ -470,17 +470,15 @@ def _repeats(report: Report) -> Listing:
         Column("success", "rate", text=_share("success")),
         Column("pass@k", text=lambda cell: _bounds(cell, "pass_at_k")),
         Column("pass^k", text=lambda cell: _bounds(cell, "pass_all_k")),
-        Column("noise", form=share),
         Column("distinct answers", key="distinct", form=share),
     )
     lead = (
         "Every case was asked k times. pass@k: at least one of k trials succeeds, pass^k: all of "
-        "them do; both are left out where all trials of each case are copies of one answer. Noise: "
-        "how often two trials of one case disagree. Distinct: the mean share of different answers "
-        "among a case's trials."
+        "them do; both are left out where all trials of each case are copies of one answer. "
+        "Distinct: the mean share of different answers among a case's trials."
     )
-    noise = repeated["noise"].dropna()
-    answer = f"two answers disagree {_between(noise)} of the time" if len(noise) else ""
+    distinct = repeated["distinct"].dropna()
+    answer = f"{_between(distinct)} of a case's answers are different" if len(distinct) else ""
     rows = repeated.to_dict("records")
     return Listing("The same question again", lead, columns, rows, answer=answer)
 
@@ -634,11 +632,6 @@ def strata_of(c: ArmComparison) -> list[str]:
 
 def comparison(c: ArmComparison) -> Listing:
     """Return the figures of a comparison, differences in points."""
-
-    def noise(row: Row) -> str:
-        known = [x for x in (row["noise_a"], row["noise_b"]) if not pd.isna(x)]
-        return share(max(known, default=None))
-
     columns = (
         *_named(strata_of(c)),
         Column("cases", key="n_cases"),
@@ -653,7 +646,6 @@ def comparison(c: ArmComparison) -> Listing:
         Column("verdict", text=lambda row: row[None]),
         Column(f"only {c.a}", key="only_a", drop=1),
         Column(f"only {c.b}", key="only_b", drop=1),
-        Column("noise", text=noise, drop=2),
     )
     verdicts = c.regression().frame["verdict"]
     figures = zip(c.frame.to_dict("records"), verdicts, strict=True)
