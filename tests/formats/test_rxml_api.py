@@ -358,3 +358,42 @@ def test_hostile_text_takes_linear_time(kind: str, repair: bool) -> None:
                 read(HOSTILE[kind](size), repair=repair)
 
         assert grows_linearly(work, 4_000)
+
+
+MARKS = (
+    "<a>", "</a>", "<b k='1'>", "</b>", "<br>", "</br>", " ", "\n", "x", "<!-- c -->", "<!--",
+    "<![CDATA[ <a> ]]>", "<?xml v='1'?>", "<!DOCTYPE a>", "<script>", "</script>", "if (a<b) ",
+    '<d k="<a>"/>', "a < b", "<", "é", '<a k="', '">', "-->",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(MARKS), max_size=10), st.booleans(), st.integers(1, 9))
+def test_a_stream_gives_the_nodes_of_the_whole_text(
+    words: list[str], wrapped: bool, size: int
+) -> None:
+    text = "".join(words)
+    text = f"<r>{text}</r>{text}" if wrapped else text
+    cut = [text[i : i + size] for i in range(0, len(text), size)]
+
+    def found(read: Callable[[], Any]) -> Any:
+        try:
+            return list(read())
+        except errors.RXMLParseError as e:
+            return e.line, e.column, e.position
+
+    whole = found(lambda: rxml.parse_without_schema(text))
+    assert found(lambda: rxml.stream_nodes(cut)) == whole
+
+
+def test_a_node_comes_once_it_is_whole() -> None:
+    pieces = iter(["<a>1</a> <b", "/>", "<c>"])
+    nodes = rxml.stream_nodes(pieces)
+    assert next(nodes) == {"tagName": "a", "attributes": {}, "children": ["1"]}
+    assert next(pieces) == "/>"  # which the stream has not asked for yet
+
+
+def test_what_a_stream_is_not_for() -> None:
+    with pytest.raises(rxml.RXMLStreamError, match="not bytes"):
+        list(rxml.stream_nodes([b"<a/>"]))  # type: ignore[list-item]
+    with pytest.raises(errors.BadOptions):
+        list(rxml.stream_nodes([], repair=True))

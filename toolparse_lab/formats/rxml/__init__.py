@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from .parsing import VOID, ParsedXML, parse, read
     from .reader import ElementReader
+    from .stream import stream_nodes
     from .writer import stringify, write_element
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "parse_without_schema",
     "read",
     "simplify",
+    "stream_nodes",
     "stringify",
     "stringify_nodes",
     "to_content_string",
@@ -69,6 +71,7 @@ if not TYPE_CHECKING:
             "to_content_string",
             "parsing": "VOID ParsedXML parse read",
             "reader": "ElementReader",
+            "stream": "stream_nodes",
             "writer": "stringify write_element",
         },
     )

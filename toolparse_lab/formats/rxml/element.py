@@ -18,13 +18,13 @@ from ...arguments.schema.view import View
 # What begins with a sign is no name: `a <- b`, `x <(y)` are prose and code.
 NAME = r"(?![-.,:;&|+*(){}\[\]])[^\s<>/=\"'!?]++"
 # The value is quoted, bare, or missing.
-_ATTRIBUTE = (
+ATTRIBUTE_PATTERN = (
     r"[^\s<>/=\"'&;|+*(){}\[\],]++(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=]*[^\s\"'<>=/]))?"
 )
 MARK = re.compile(
     rf"(?P<skip><!\[CDATA\[|<!--|<\?|<![A-Za-z])"
     rf"|<(?P<close>/)(?P<gap>[ \t\r\n]*+)(?P<closed>{NAME})[ \t\r\n]*+>"
-    rf"|<(?P<open>{NAME})(?P<attributes>(?:\s++{_ATTRIBUTE})*+)\s*+(?P<empty>/?)>"
+    rf"|<(?P<open>{NAME})(?P<attributes>(?:\s++{ATTRIBUTE_PATTERN})*+)\s*+(?P<empty>/?)>"
 )
 ATTRIBUTE = re.compile(
     r"\s+(?P<name>[^\s=]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>=]*[^\s\"'<>=/])))?"

@@ -36,14 +36,23 @@ def parse_without_schema(xml: str, **options: Unpack[NodeOptions]) -> list[Node 
     [{'tagName': 'a', 'attributes': {'k': '1'}, 'children': ['x', {'tagName': 'b', 'attributes': {},
     'children': []}]}]
     """
-    given = Options(**options)
-    manner = given.manner(xml)
+    return nodes_of(xml, Options(**options))
+
+
+def nodes_of(
+    xml: str, options: Options, before: tuple[int, int, int] = (0, 0, 0)
+) -> list[Node | str]:
+    """Return the nodes of a text.
+
+    before: characters, lines, and characters of the last line that came before it, for errors.
+    """
+    manner = options.manner(xml)
     try:
         root, _ = read_tree(xml, None, manner)
     except Refusal as refusal:
-        raise error_of(refusal, xml) from refusal
+        raise error_of(refusal, xml, before) from refusal
 
-    return _Nodes(xml, given.keep_comments, given.keep_whitespace).below(root)
+    return _Nodes(xml, options.keep_comments, options.keep_whitespace).below(root)
 
 
 class _Nodes:

@@ -282,8 +282,13 @@ def _plain(value: Value) -> Any:
     return root[0]
 
 
-def error_of(refusal: Refusal, text: str) -> RXMLParseError | RXMLDuplicateStringTagError:
-    """Return a refusal as the error it is, with line and column."""
+def error_of(
+    refusal: Refusal, text: str, before: tuple[int, int, int] = (0, 0, 0)
+) -> RXMLParseError | RXMLDuplicateStringTagError:
+    """Return a refusal as the error it is, with line and column.
+
+    before: characters, lines, and characters of the last line that came before `text`.
+    """
     if refusal.code == "decode.duplicate-string-tag":
         name = refusal.message.split("'")[1]
         message = f"Duplicate string tags for <{name}> detected"
@@ -291,12 +296,13 @@ def error_of(refusal: Refusal, text: str) -> RXMLParseError | RXMLDuplicateStrin
 
     # A refusal at the end of the text is after its last character.
     position = min(refusal.position, len(text))
-    line = text.count("\n", 0, position) + 1
-    column = position - (text.rfind("\n", 0, position) + 1) + 1
+    line = before[1] + text.count("\n", 0, position) + 1
+    newline = text.rfind("\n", 0, position)
+    column = position - newline if newline >= 0 else before[2] + position + 1
     return RXMLParseError(
         f"Failed to parse XML: {refusal.message} (line {line}, column {column})",
         cause=refusal,
-        position=position,
+        position=before[0] + position,
         line=line,
         column=column,
     )

@@ -199,9 +199,9 @@ class Lookahead:
 # or at the end of a text that is known to be whole. Such a repair may be wrong only in a way that
 # the reader notices: it reads the repaired text again, strictly, and compares.
 
-_ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
+SECTION_ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
 _KINDS = {"<!--": "comment", "<![CDATA[": "cdata", "<?": "instruction"}
-_CODE = frozenset(("script", "style"))
+CODE = frozenset(("script", "style"))
 
 
 def read_tree(
@@ -261,7 +261,7 @@ class _Builder:
 
     def section_end(self, skip: str, mark: re.Match[str]) -> int:
         # -1 if it is text.
-        closer = _ENDS.get(skip)
+        closer = SECTION_ENDS.get(skip)
         if closer is None:
             return self.ahead.declaration_end(mark.start())
 
@@ -350,7 +350,7 @@ class _Builder:
                 or not (ITEM.match(self.text, element.start) or self.ahead.wraps_list(element))
             )
         if view is None:
-            element.code = self.manner.code and element.name in _CODE
+            element.code = self.manner.code and element.name in CODE
 
         return element.code
 
