@@ -43,6 +43,7 @@ help:
 	@echo "make types         mypy --strict"
 	@echo "make pytest        the tests alone; pass ARGS='-k name' to choose"
 	@echo "make nightly       every case and every split, 100,000 random texts, planted bugs, killed runs, ten minutes of fuzz"
+	@echo "make faults        load and faults alone; ARGS='--short upstream' is one part, in short"
 	@echo "make docs          write the pages that are made from code, build the site into build/site"
 	@echo "make coverage      lines of the engine that no test enters; ARGS=--quick for one case of each test"
 	@echo "make bench-import  CPU time of the import"
@@ -230,11 +231,12 @@ nightly: $(VENV)/.dev-ready $(VENV)/.weights-ready $(PROXY)/.ready $(NOTEBOOKS)/
 	@$(MAKE) --no-print-directory coverage
 	@$(BIN)/python tests/mutants.py
 	@$(BIN)/python tests/mutants.py --exhaustive
-	@$(BIN)/python -m tests.shared_run 30
-	@$(BIN)/python benchmarks/bad_upstream.py
-	@$(BIN)/python -m tests.interrupts 200
-	@$(BIN)/python benchmarks/growth.py
+	@$(MAKE) --no-print-directory faults
 	@$(BIN)/python tests/fuzz.py --minutes 10
+
+# Load and faults: what is promised in docs/security.md, tried, with the table there.
+faults: $(VENV)/.dev-ready
+	@$(BIN)/python -m tests.faults $(ARGS)
 
 docs: $(VENV)/.dev-ready
 	@$(BIN)/python scripts/generate.py

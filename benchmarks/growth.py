@@ -88,8 +88,9 @@ def main(size: int, chosen: list[str]) -> int:
                         flush=True,
                     )
     print(
-        f"\n{rows} rows of {size:,} characters, {bad} beyond; "
-        f"slowest {slowest[0]:.2f} µs a character ({slowest[1]})"
+        f"signs repeated in every format, whole and in pieces, {size:,} characters | {rows} "
+        f"| {bad} beyond {MOST:g} µs a character or {DOUBLE} times for twice the text; "
+        f"slowest {slowest[1]} | {slowest[0]:.1f} µs a character | "
     )
     return bad
 

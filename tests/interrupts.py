@@ -1,6 +1,6 @@
 """Ctrl-C at random moments while a pool of processes starts, works and ends.
 
-`python -m tests.interrupts 200` prints how many were tried, hung, and left a process behind.
+`python -m tests.interrupts 200` prints how many were tried, and hung or left a process behind.
 """
 
 from __future__ import annotations
@@ -99,7 +99,10 @@ def main(times: int) -> int:
         if found:
             wrong.append(f"{found} after {after:.3f} s")
             print(wrong[-1], flush=True)
-    print(f"{times} interrupts, {len(wrong)} went wrong")
+    print(
+        "Ctrl-C, or kill -9 of the parent, while a pool of processes starts, works and ends "
+        f"| {times} | {len(wrong)} hung or left a process | | "
+    )
     return len(wrong)
 
 

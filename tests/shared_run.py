@@ -166,10 +166,16 @@ def main() -> None:
     moments = some_moments(int(sys.argv[1]) if len(sys.argv) > 1 else 30)
     with tempfile.TemporaryDirectory() as folder:
         files = [f"{folder}/{n}.db" for n in range(len(moments))]
-        print("sqlite", dict(check_moments(files, moments)))
+        ends = {"SQLite": check_moments(files, moments)}
     with postgres_url() as url:
         if url is not None:
-            print("postgresql", dict(check_moments(emptied(url), moments)))
+            ends["PostgreSQL"] = check_moments(emptied(url), moments)
+    for store, counts in ends.items():
+        seen = ", ".join(f"{n} {how}" for how, n in counts.items())
+        print(
+            f"two runs of one plan in one store, one ended at some moment, {store} | "
+            f"{counts.total()} | {seen}; no answer lost or asked again | | "
+        )
 
 
 if __name__ == "__main__":

@@ -53,6 +53,13 @@ def answer(bench: Workbench, sent: list[Any], kind: str, **more: Any) -> dict[st
     return reply
 
 
+@pytest.mark.parametrize("number", [float("nan"), "\ud800", 10**400, None, {"a": 1}])
+def test_the_number_of_a_message_comes_back_only_if_it_is_one(number: object) -> None:
+    bench, _ = bench_of()
+    reply = bench.reply({"kind": "values", "seq": number})
+    assert reply["seq"] == 0
+
+
 def words_of(html: str) -> str:
     """The text of HTML."""
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())

@@ -5,6 +5,7 @@ One body of code so runs live, sync or async, and from a recording.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, TypeAlias, TypeVar
 
@@ -52,15 +53,24 @@ def drive(flow: Generator[_Need, _Reply, _T], answer: Callable[[_Need], _Reply])
 
 
 async def adrive(
-    flow: Generator[_Need, _Reply, _T], answer: Callable[[_Need], Awaitable[_Reply]]
+    flow: Generator[_Need, _Reply, _T],
+    answer: Callable[[_Need], Awaitable[_Reply]],
+    *,
+    apart: bool = False,
 ) -> _T:
     """`drive` for an `answer` that is awaited, such as `runner.complete.complete` or
     `store.recording.replay(path)`.
+
+    apart: the flow's own work takes long, and is done in a thread.
     """
+
+    async def step(reply: _Reply | None = None) -> tuple[_Need, None] | tuple[None, _T]:
+        return await asyncio.to_thread(advance, flow, reply) if apart else advance(flow, reply)
+
     try:
-        need, outcome = advance(flow)
+        need, outcome = await step()
         while need is not None:
-            need, outcome = advance(flow, await answer(need))
+            need, outcome = await step(await answer(need))
     finally:
         flow.close()
     return outcome  # type: ignore[return-value]

@@ -66,7 +66,8 @@ class Screen(anywidget.AnyWidget):
             status, answer = 400, {"error": NOT_OF_ITS_FORM}
         if status != 200:
             answer = {**answer, "status": status}
-        return {**answer, "seq": message.get("seq", 0) if isinstance(message, Mapping) else 0}
+        number = message.get("seq") if isinstance(message, Mapping) else 0
+        return {**answer, "seq": number if type(number) is int and abs(number) < 2**53 else 0}
 
     def export_html(self, path: str | Path, *, title: str = "") -> Path:
         """Write the present view to one file that works from disk, and return its path."""

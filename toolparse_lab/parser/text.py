@@ -53,6 +53,7 @@ _CHAT_START = "<|im_start|>"
 _ROLE = "assistant"
 _CHAT_HEAD = re.compile(r"<\|im_start\|>\s{0,8}")
 _SENTENCE = re.compile(r"[.:!?\u2026\u3002\uff1a\uff01\uff1f][\"')\]*_]{0,3}[ \t]{1,8}\Z")
+_END_OF_SENTENCE = 12  # characters
 # What may be before a call that lost its delimiter; a word of a sentence does not.
 _MAY_BEGIN = re.compile(
     r"(?:^|\n|[>|\])}`\"'*]|[.:!?\u2026\u3002\uff1a\uff01\uff1f][\"')\]*_]{0,3}[ \t])[ \t]{0,8}\Z"
@@ -217,7 +218,7 @@ class TextScanner:
             not (quoting.fence or quoting.ticks or start < self._plain_to)
             and setting.recovers
             and not self.message_ends
-            and _SENTENCE.search(quoting.before(at))
+            and _SENTENCE.search(quoting.before(at)[-_END_OF_SENTENCE:])
         ):
             outcome = self._recover().python.judge(tail[at:], final, start, False, in_list=True)
             step = self._settle_unless_shown(outcome, tail, at, final)

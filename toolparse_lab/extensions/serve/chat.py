@@ -28,8 +28,9 @@ from ...runner.exchange.types import MOST_ANSWER, Completion, Model, Request
 from ...runner.failures import error_kind, error_message, retry_after, said_in, status_code
 from ...runner.litellm_faults import hold_logging_worker, ignore_warnings
 from ...runner.streams import BodyEnd, Redirected, TooLarge
+from ...views.show import shorten
 from .secrets import secrets_of_request
-from .server import OURS, Headers, Refusal, headers_of, json_bytes, json_response
+from .server import OURS, TURN, Headers, Refusal, headers_of, json_bytes, json_response
 
 _EVENT_HEAD = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -49,11 +50,11 @@ _NO_KEY = "none-needed"  # OpenAI's client insists on one
 _NO_PARAMETERS = frozenset(
     {"messages", "model", "api_base", "api_key", "max_retries", "timeout", "stream", "tools"}
 )
-_TURN = 0.002  # seconds of one stream, until all others have their turn
 _MOST_CHUNKS = 4096  # that litellm keeps of a stream
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _WITHOUT_WORDS = re.compile(r"Error code: \d+$")
 _NO_ANSWER = "the body of the upstream endpoint's answer is no chat completion"
+_MOST_WORDS = 4_000  # characters of the upstream endpoint's own words about a failure
 _TIMEOUT = 600.0  # seconds of the upstream endpoint without a word
 # Members of an answer that are there although they are null.
 _KEPT = frozenset({"content", "finish_reason"})
@@ -284,7 +285,7 @@ async def _streamed(
             # A fast server never makes a stream wait.
             if time.monotonic() > turn:
                 await asyncio.sleep(0)
-                turn = time.monotonic() + _TURN
+                turn = time.monotonic() + TURN
         exchange.end()
         if exchange.refusal is not None:  # litellm may end a stream on it as if it were whole
             raise exchange.refusal
@@ -353,7 +354,8 @@ def _provider_error(
         return _error(error_message(e, question.secrets), "server_error", 502), 502, {}
     kind = error_kind(e)
     status = _STATUS.get(kind) or status_code(e) or 500
-    if not 400 <= status <= 599:
+    # litellm says 500 of an answer that came well and cannot be read.
+    if not 400 <= status <= 599 or (status == 500 and end.status == 200):
         status = 502
     wait = retry_after(e)
     more = {} if wait is None else {"Retry-After": f"{wait:g}"}
@@ -366,7 +368,8 @@ def _provider_error(
     elif end.status == 200 and end.text() is not None and not question.stream:
         # litellm says of such a body how it failed to read it.
         message = said or _NO_ANSWER
-    return _error(redact(message, question.secrets), name, status), status, more
+    words = redact(shorten(message, _MOST_WORDS), question.secrets)
+    return _error(words, name, status), status, more
 
 
 def json_object(body: bytes) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from ...runner.exchange.redaction import is_http_address, redact, redact_url, ur
 from ...runner.exchange.types import End, Passed
 from .raw_flags import raw_flags, with_flags
 from .secrets import secrets_of_request, without_secrets
-from .server import LONGEST_LINE, Rules, Server, check_address, json_response
+from .server import LONGEST_LINE, TURN, Rules, Server, check_address, json_response
 from .writer import Writer, app_name, say
 
 # How it works. A request's bytes go to the upstream server and the response's bytes come back, in
@@ -193,9 +193,13 @@ class Proxy(Server):
         end: End = "caller"
         content = upstream.content
         self._passing.add(content)
+        turn = 0.0
         try:
             await response.prepare(request)
             while True:
+                if time.monotonic() > turn:
+                    await asyncio.sleep(0)
+                    turn = time.monotonic() + TURN
                 piece, is_chunk = await content.readchunk()
                 if piece:
                     exchange.received(piece)

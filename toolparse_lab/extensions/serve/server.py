@@ -19,11 +19,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from aiohttp import web
+from aiohttp import ServerDisconnectedError, web
+from aiohttp.client_proto import ResponseHandler
 
 from ...core.errors import BadOptions, SetupError
 
@@ -32,6 +34,9 @@ LONGEST_LINE = 65_536  # bytes of a header
 MOST_BODY = 64 * 2**20  # bytes of a body that is read here; more is refused
 OURS = {"Server": "toolparse"}
 """Headers of what is answered here, which else name a library."""
+TURN = 0.002  # seconds of one stream, until all others have their turn
+_SLICE = 2**14  # bytes that a connection gets at once, so that no burst keeps the loop
+_MOST_INTERIM = 32  # responses before the one that counts, such as 102 Processing
 _IDLE_SECONDS = 30.0  # of a connection between two requests
 _HEAD_SECONDS = 10.0  # for the head of a request
 _LISTENING = 5.0  # seconds between two looks at a caller that has said all it wants to say
@@ -228,6 +233,29 @@ class _Connection(web.RequestHandler):
 _GOES_ON = b"HTTP/1.1 102 Processing\r\n\r\n"
 
 
+@cache
+def _tame_peers() -> None:
+    """Let no server that is asked keep the loop by a burst, or by interim responses without end."""
+    take, begin = ResponseHandler.feed_data, ResponseHandler.connection_made
+
+    def connection_made(self: Any, transport: Any) -> None:
+        begin(self, transport)
+        if hasattr(transport, "max_size"):  # of asyncio's own, without TLS
+            transport.max_size = _SLICE
+
+    def feed_data(self: Any, data: Any, size: int = 0) -> None:
+        interim = 100 <= data[0].code < 200 and data[0].code != 101
+        self.interim = getattr(self, "interim", 0) + 1 if interim else 0
+        if self.interim <= _MOST_INTERIM:
+            take(self, data, size)
+        elif self.transport is not None:
+            self.set_exception(ServerDisconnectedError("interim responses without end"))
+            self.transport.abort()
+
+    ResponseHandler.feed_data = feed_data  # type: ignore[method-assign]
+    ResponseHandler.connection_made = connection_made  # type: ignore[method-assign]
+
+
 class _Connections(web.Server):
     def __init__(
         self,
@@ -263,6 +291,7 @@ class Server(ABC):
         """Answer a request that was let in. Raises Refusal as long as nothing was sent."""
 
     async def _begin(self) -> None:
+        _tame_peers()
         connections = _Connections(
             self._respond,
             access_log=None,

@@ -155,7 +155,17 @@ async def acompletion_with(
         response = await asked.litellm.acompletion(**asked.turn.params)
     if tap is not None:
         response = tap.received(asked.litellm, response)
-    return await adrive(_read(asked, response), asked.corrected_later)
+    return await adrive(
+        _read(asked, response), asked.corrected_later, apart=_is_long(asked, response)
+    )
+
+
+def _is_long(asked: Asked, response: Any) -> bool:
+    # Whether other tasks of the loop would wait for this answer to be read.
+    if not isinstance(response, asked.litellm.ModelResponse):
+        return False
+    texts = [getattr(choice.message, "content", None) for choice in response.choices]
+    return sum(len(text) for text in texts if isinstance(text, str)) > _LONG
 
 
 def _asked(middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Asked:
@@ -179,6 +189,9 @@ def _asked(middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Aske
     let_pass(litellm, turn.params)
     join_text_parts(str(arguments.get("model")))
     return Asked(litellm, middleware, turn)
+
+
+_LONG = 2**15  # characters that are read in some milliseconds
 
 
 def _read(asked: Asked, response: Any) -> Generator[Answer, CorrectedAnswer, Any]:

@@ -74,8 +74,24 @@ _LINES = (
 # What Kimi heads a result with: the id of a call, in its own form or in that of a service.
 _RESULT_OF = r"## Return of (?=(?:\S+:\d+|(?:call|toolu|chatcmpl)[_-]\S+)[ \t]*\n)"
 _LINES_AFTER_CALL = tuple(sorted((_RESULT_TOKENS & PLAIN) - {*_LINES, "## Return of "}))
-# Most characters begin no token, and one look at a set says so.
-_FIRST = f"(?=[&{re.escape(''.join(sorted({token[0] for token in _END_TOKENS | _HEADERS})))}])"
+
+
+def _first() -> str:
+    # Most characters begin no token, and one look says so; of a row of brackets it takes three.
+    # Special tokens are written loosely, see `_loose`.
+    heads: dict[str, set[str]] = {}
+    for token in _END_TOKENS | _HEADERS:
+        if token[:2] not in ("<|", "<｜"):
+            heads.setdefault(token[:2], set()).add(token[2])
+    exact = (
+        f"{re.escape(head)}[{re.escape(''.join(sorted(third)))}]"
+        for head, third in sorted(heads.items())
+    )
+    first = re.escape("".join(sorted({head[0] for head in heads})))
+    return rf"(?=[<&{first}])(?=(?:<|&[lL][tT];)\s{{0,2}}[|｜]\s{{0,2}}\w|{'|'.join(exact)})"
+
+
+_FIRST = _first()
 # What a text with any of them holds: most texts hold nothing of it.
 _SIGN = re.compile(r"[<&\[\]✿]")
 _WORDS = ("## Return of ", *(line.strip() for line in (*_LINES, *_LINES_AFTER_CALL)))
