@@ -25,7 +25,7 @@ _ARGUMENT = re.compile(
 _ARGUMENT_SO_FAR = re.compile(
     r"(?:\(\s{0,40}+(?:[^\W\d](?:\w|\\_?){0,64}+\s{0,8}+(?:=\s{0,8}+)?)?)?\Z"
 )
-_BETWEEN = re.compile(r"\s{0,40}+[;,]\s{0,40}+|[ \t]{1,40}+")
+_BETWEEN = re.compile(r"\s{0,40}+[;,]\s{0,40}+|[ \t]{1,40}+|(?<=\])(?=\[)")
 _AFTER_ROW = re.compile(r"[ \t\r]{0,64}+(?:[;,][ \t\r]{0,64}+)?")
 _PYTHON_FENCE = re.compile(
     r"`{3,}+[ \t]{0,8}(?:python|py|python3|json|tool_code|tools?_calls?|function_calls?|tool|)"
