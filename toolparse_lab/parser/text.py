@@ -175,6 +175,11 @@ class TextScanner:
         while token := search(tail, pos):
             at, end = token.span()
             if at > pos and not tail[pos:at].isspace():
+                if not final and len(tail) - at < setting.longest_head:
+                    longer = setting.partial_start(tail)
+                    if pos <= longer < at:  # the token is inside a head that may still come
+                        tail = tail[:longer]
+                        break
                 self._fresh = False
                 quoting.word()
             kind = token.lastgroup

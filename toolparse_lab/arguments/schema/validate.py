@@ -153,6 +153,8 @@ def _problem(error: Any) -> Problem:
         message = f"expected one of {brief(repr(wanted), 120)}, got {brief_value(got)}"
     elif keyword == "const":
         message = f"expected {brief(repr(wanted))}, got {brief_value(got)}"
+    elif error.validator is None:  # the schema is false
+        message = f"the schema allows no value here, got {brief_value(got)}"
     else:
         message = f"{keyword}: {brief(str(error.message), 160)}"
     return Problem("validate", _CODES.get(keyword, "validate.constraint"), "error", message, path)

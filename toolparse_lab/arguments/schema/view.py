@@ -138,7 +138,8 @@ class View:
         self._node: Mapping[str, Any] = resolved if isinstance(resolved, Mapping) else {}
         self.fixed = isinstance(resolved, bool)
         self.open = not self._node.keys() - {UNUSABLE}
-        self.types = _types(self._node)
+        # What is false allows nothing.
+        self.types = () if resolved is False else _types(self._node)
         members, names = self._node.get("enum"), self._node.get("required")
         self.enum: tuple[Value, ...] | None = tuple(members) if isinstance(members, list) else None
         if "const" in self._node:

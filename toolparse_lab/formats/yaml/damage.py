@@ -18,6 +18,7 @@ from .write import write_quoted
 
 _KEY_RULE = "yaml.near-key"
 _MOST_LINES = 8
+_SHORTEST_GLUED = 4  # letters of a parameter whose line break may have been lost before it
 _BREAK = re.compile(r" \n(?= *[^ \n])|\n[:\"]")
 # A line's value after its key or dash.
 _LINE = re.compile(r"^[ \t]*+(?:- )*+(?:[\w.\-]++: )?(?P<value>[^\n]*?)[ \t]*$", re.MULTILINE)
@@ -209,7 +210,11 @@ def _quoting(body: str, start: int, end: int, names: str) -> Edit | None:
         return None
     if text[0] in "[{" and any(text.count(a) != text.count(b) for a, b in ("[]", "{}")):
         return None
-    if re.search(rf"(?:^|\s)(?:{names})[ \t]*:(?:\s|\Z)", text):
+    if text[0] == '"' and '\\"' in text:
+        return None  # quoted, and one of its quotes is out of place
+    glued = "|".join(name for name in names.split("|") if len(name) >= _SHORTEST_GLUED)
+    inside = rf"(?:^|\s)(?:{names})" + (rf"|(?:{glued})" if glued else "")
+    if re.search(rf"(?:{inside})[ \t]*:(?:\s|\Z)", text):
         return None  # two parameters on one line
 
     # Only blanks may be between the colon and it: a line break would make it another line.

@@ -785,7 +785,7 @@ def evidence_between(before: str, after: str) -> tuple[str, ...]:
         (is_inside and is_long(rest.partition("\n")[0]) and not _WORKS_ON.search(rest))
         or (is_long(lead) and (is_inside or is_open))
         or (is_open and _PARTICLE.match(rest))
-        or (is_within and _GOES_ON.match(rest))
+        or (is_within and is_long(lead) and _GOES_ON.match(rest))
     ):
         names.append("sentence")
     if (_CONTRAST.match(lead) and _HAS_LABEL.search(rest)) or _JUDGED.match(lead):
