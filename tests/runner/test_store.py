@@ -364,14 +364,12 @@ def test_other_failures_of_the_database_are_store_errors_too(tmp_path: Path) -> 
         Store("nosuchdatabase://host/x")
     with pytest.raises(BadOptions, match="address"):
         Store("sqlite:://:")
-    for name in ("runs", "cookies"):  # a look at another program's file leaves it as it is
-        taken = sqlite3.connect(tmp_path / f"{name}.db")
-        taken.execute(f"create table {name} (x)")
-        taken.commit()
-        with pytest.raises(StoreError, match="other tables"):
-            Store(tmp_path / f"{name}.db")
-        assert len(taken.execute("select name from sqlite_master").fetchall()) == 1
-        taken.close()
+    taken = sqlite3.connect(tmp_path / "taken.db")
+    taken.execute("create table runs (x)")
+    taken.commit()
+    taken.close()
+    with pytest.raises(StoreError, match="other tables"):
+        Store(tmp_path / "taken.db")
 
 
 @each_case

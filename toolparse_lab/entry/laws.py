@@ -294,7 +294,9 @@ def _check_call(result: ParseResult, call: ToolCall) -> None:
     tool = next((t for t in result.tools if t.name == call.name), None)
     if tool is not None:
         arguments = read_strict(call.arguments_json)
-        again = coerce(arguments, tool.schema_json, result.options.coerce, one_item=True)
+        # A text of JSON is no item of the list that a schema wants, and the call is invalid.
+        policy, one_item = result.options.coerce, call.valid
+        again = coerce(arguments, tool.schema_json, policy, one_item=one_item)
         _hold(again.steps == (), "idempotent", f"coercing twice makes a step: {again.steps}")
 
     if call.name_span is not None:

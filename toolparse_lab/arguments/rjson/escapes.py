@@ -88,9 +88,6 @@ def _candidates(text: str, at: int, rule: str) -> Iterator[Edit]:
     if rule == "rjson.unescaped-quote":
         if text[at - 2 : at] == '\\"':
             yield Edit(Span(at, at + 1), "", "rjson.extra-sign")
-        elif text[at - 2 : at] == "\\\\":
-            yield Edit(Span(at - 1, at + 1), '"\\', "rjson.swapped-signs")
-            yield Edit(Span(at - 1, at - 1), '"', "rjson.missing-quote")
         elif text[at - 2 : at - 1] == "\\" and text[at - 1] in _LONE:
             yield Edit(Span(at - 1, at + 1), f'"{text[at - 1]}', "rjson.swapped-signs")
         return

@@ -12,7 +12,6 @@ from ...core.errors import BadPlan, MissingRecording
 from ...core.values.printable import counted
 from ...experiments.arms import check_names
 from ...experiments.plan_file import PlanFile, chosen_cases, models_of, read_plan_file
-from ...runner.exchange.redaction import redact_url
 from ...runner.exchange.summary import LIMITS
 from ...runner.exchange.types import PROVIDER_HINTS
 from ...runner.routes import missing_package, unset_keys
@@ -467,7 +466,7 @@ def _say_ending(run: Run, report: Report, options: Any) -> None:
     # A flag applies to one command; what a file or a variable says applies to the next one, too.
     for flag in ("store", "config"):
         if getattr(options, flag):
-            words += [f"--{flag}", redact_url(str(getattr(options, flag)))]
+            words += [f"--{flag}", str(getattr(options, flag))]
     say(f"next: {shlex.join(words)}")
 
 

@@ -26,7 +26,6 @@ EVENTS = (
     "messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop",
     "metadata", *_FAILURES,
 )  # fmt: skip
-_OF_EVENT = frozenset(("contentBlockIndex", "p", "delta", "start", "role"))
 _QUIET_DELTAS = frozenset(("citation", "signature", "redactedContent"))
 
 

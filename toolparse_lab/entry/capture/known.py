@@ -175,9 +175,6 @@ BODIES = (
         shapes.is_message, shapes.take_own_message,
     ),
 )  # fmt: skip
-# Members of whose text none is needed to look for a response in it: a model's words mostly have
-# none of them. The first member of each shape whose JSON is read.
-WRITTEN = ("choices", "output", "candidates")
 
 
 def _shape_of(obj: Any, *, piece: bool = False) -> Body | None:
@@ -248,6 +245,3 @@ def nearest_shape(obj: Any) -> str | None:
     }
     title = max(shared, key=lambda title: shared[title])
     return title if shared[title] else None
-
-
-TITLES = ", ".join(body.title for body in BODIES if body.is_it is not _never)

@@ -86,12 +86,8 @@ def decoded_text(form: Form, text: str) -> str:
     return unescape(text) if form.entities and holds_references(text) else text
 
 
-def plain_offsets(raw: str) -> list[int]:
-    return list(range(len(raw) + 1))
-
-
 def value_offsets(raw: str) -> list[int] | None:
-    return unescape_offsets(raw) if holds_references(raw) else plain_offsets(raw)
+    return unescape_offsets(raw) if holds_references(raw) else None
 
 
 class Heads(NamedTuple):
@@ -137,11 +133,6 @@ class Form(ABC):
     sections: bool
     flags: bool
     markup: tuple[str, ...]
-
-    @property
-    def without_flags(self) -> Form | None:
-        """The form of texts whose tags say no types, None if this format's own always do."""
-        return None if self.flags else self
 
     @property
     def flags_may_miss(self) -> bool:

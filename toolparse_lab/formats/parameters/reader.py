@@ -26,7 +26,6 @@ from .form import (
     decoded_text,
     inner_places,
     kind_of_flag,
-    plain_offsets,
     section_in,
     typed_value,
     value_offsets,
@@ -414,7 +413,7 @@ class FunctionReader:
             steps=tuple(self._steps),
             untyped=not form.flags or (form.flags_may_miss and not self._flags),
             places=lambda: places,
-            unescape=value_offsets if form.entities else plain_offsets,
+            unescape=value_offsets,
         )
 
     def _texts(self, name: str, values: list[_Text]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -126,11 +126,6 @@ class SlotForm(Form):
     @property
     def value_has_tag(self) -> bool:
         return len(self.parameter) > 2
-
-    @property
-    def without_flags(self) -> Form | None:
-        # They may be absent where they are an addition.
-        return None if self.flag else replace(self, types=("", ""))
 
     @property
     def flags_may_miss(self) -> bool:

@@ -19,7 +19,6 @@ from .form import (
     Form,
     decoded_text,
     inner_places,
-    plain_offsets,
     section_in,
     typed_value,
     value_offsets,
@@ -145,7 +144,7 @@ def read_functions(form: Form, body: str) -> tuple[Decoded, ...] | None:
             name_span=Span(name_start, name_end),
             untyped=not form.flags
             or (form.flags_may_miss and all(isinstance(value, str) for value in values.values())),
-            unescape=value_offsets if form.entities else plain_offsets,
+            unescape=value_offsets,
             places=partial(_places, form, body, (start, end), parameters, values),
         )
         calls.append(call)

@@ -63,9 +63,8 @@ def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
     spans: dict[str, tuple[int, int]] = {}
     problems: list[Problem] = []
     for match in ATTRIBUTE.finditer(opening.attributes.rstrip("/>")):
-        # An attribute without a value stands for itself. The opener ends where the body begins.
-        group = next((group for group in (2, 3, 4) if match[group] is not None), "name")
-        name, span = match["name"], Span(*match.span(group)).shift(-len(opening.attributes))
+        # The opener ends where the body begins.
+        name, span = match["name"], _place(match).shift(-len(opening.attributes))
         if name not in view.properties:
             message = f"the attribute {name!r} names no parameter, and was left out"
             problems.append(Problem("decode", "decode.attribute", "warning", message, "", span))
@@ -96,6 +95,7 @@ def with_own_attributes(call: Decoded, view: View, root: Element | None, body: s
     if root is None or not isinstance(arguments, dict):
         return call
     members: dict[str, dict[str, Value]] = {}
+    spans: dict[str, tuple[int, int]] = {}
     problems: list[Problem] = []
     for element in walk(root):
         start, end = element.attributes
@@ -103,6 +103,9 @@ def with_own_attributes(call: Decoded, view: View, root: Element | None, body: s
             name, place = match["name"], Span(*match.span()).shift(start)
             if _takes(element, root, arguments, name):
                 members.setdefault(element.name, {})[name] = _value(match)
+                span = _place(match).shift(start)
+                path = f"/{escape_token(element.name)}/{escape_token(name)}"
+                spans[path] = (span.start, span.end)
             elif _may_be_argument(element, view, arguments, match):
                 message = f"the attribute {name!r} of <{element.name}> may be an argument"
                 raise Refusal("decode.attribute", message, place.start)
@@ -121,11 +124,13 @@ def with_own_attributes(call: Decoded, view: View, root: Element | None, body: s
         Step("read", "read.attributes", "/" + escape_token(name), None, None, named)
         for name, named in members.items()
     )
+    inner = call.places
     return replace(
         call,
         arguments=arguments,
         steps=(*call.steps, *steps),
         problems=(*call.problems, *problems),
+        places=lambda: {**inner(), **spans},
     )
 
 
@@ -147,6 +152,12 @@ def _may_be_argument(
         inside = arguments.get(element.name)
         return not (isinstance(inside, dict) and inside.get(name) == _value(match))
     return name in view.properties and name not in arguments
+
+
+def _place(match: re.Match[str]) -> Span:
+    # An attribute without a value stands for itself.
+    group = next((group for group in (2, 3, 4) if match[group] is not None), "name")
+    return Span(*match.span(group))
 
 
 def _value(match: re.Match[str]) -> str:

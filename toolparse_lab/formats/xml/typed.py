@@ -22,12 +22,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.positions import find_places
 from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span
-from ...core.values import Value, escape_token, read_strict, write_canonical
+from ...core.values import Value, escape_token, leaves, read_strict, write_canonical
 from ..base import (
     NEED_MORE,
     Answer,
@@ -38,6 +39,7 @@ from ..base import (
     Fit,
     Message,
     Opening,
+    Places,
     Protocol,
     Signs,
     Tools,
@@ -254,16 +256,35 @@ class _Function:
         self._blank(self._end)
         if not closed:
             self._close(self._pos, f"</{self._head.word}>", "tags.unclosed-function")
-        places = {"": (self._head.start, self._end), **self._places}
         return Decoded(
             self.name,
             self._arguments,
             name_span=self.name_span,
             edits=tuple(sorted(self._edits, key=lambda edit: edit.span.start)),
             untyped=bool(self._arguments) and not self._typed,
-            places=lambda: places,
+            places=self._all_places,
             unescape=unescape_offsets,
         )
+
+    def _all_places(self) -> Places:
+        places: dict[str, tuple[int, int]] = {"": (self._head.start, self._end)}
+        for (path, place), value in zip(
+            self._places.items(), self._arguments.values(), strict=True
+        ):
+            places[path] = place
+            if not isinstance(value, list | dict):
+                continue
+            # Of what Python writes only the whole is known.
+            places |= {path + inner: place for inner, _ in leaves(value)}
+            start, end = place
+            raw = self._body[start:end]
+            text = raw if self._body.endswith("<![CDATA[", 0, start) else unescape(raw)
+            offsets = range(len(raw) + 1) if text == raw else unescape_offsets(raw)
+            if offsets is not None and read_if_strict(text, self._context.max_depth):
+                for inner, (a, b) in find_places(text).values.items():
+                    if inner:
+                        places[path + inner] = (start + offsets[a], start + offsets[b])
+        return places
 
     def _read_name(self) -> None:
         if "name" in self._head.attributes:

@@ -776,7 +776,8 @@ def evidence_between(before: str, after: str) -> tuple[str, ...]:
     lead, rest = before.rstrip().rpartition("\n")[2], after.lstrip()
     names: list[str] = []
     # After a whole sentence the call is no part of one, and a word or two are none.
-    goes_on = _GOES_ON.match(rest) and not _IS_OVER.search(lead)
+    has_words = re.search(r"\w", rest) is not None
+    goes_on = has_words and _GOES_ON.match(rest) and not _IS_OVER.search(lead)
     is_inside = before[-1:] not in ("", "\n") or after[:1] not in ("", "\n")
     breaks_off = lead.rstrip().endswith((",", "，", "、"))
     is_open = breaks_off or not (_ANY_COLON.search(lead) or is_working_on(lead))

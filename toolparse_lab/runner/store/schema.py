@@ -249,15 +249,12 @@ def version_of(connection: sa.Connection, newest: int = VERSION) -> int:
 
 
 def _create(connection: sa.Connection, present: set[str], place: str, version: int) -> None:
-    # A table of a name that the store needs, in a database that is not a store, is another's. A
-    # file with any table is another program's; a server's database is for several.
-    clashes = present & {t.name for t in tables.tables.values()}
-    if connection.dialect.name == "sqlite":
-        clashes = present
+    # A table of a name that the store needs, in a database that is not a store, is another's.
+    clashes = sorted(present & {t.name for t in tables.tables.values()})
     if clashes:
         raise StoreError(
-            f"{place} holds other tables than a store's.",
-            got=sorted(clashes),
+            f"{place} holds other tables under the store's names.",
+            got=clashes,
             hint="choose another file or database",
         )
     tables.create_all(connection)
