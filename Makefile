@@ -42,7 +42,7 @@ help:
 	@echo "make lint          ruff: rules and format"
 	@echo "make types         mypy --strict"
 	@echo "make pytest        the tests alone; pass ARGS='-k name' to choose"
-	@echo "make nightly       every case and every split, 100,000 random texts, planted bugs, killed runs, ten minutes of fuzz"
+	@echo "make nightly       every case and every split, the figures of all pages, 100,000 random texts, planted bugs, killed runs, fuzz"
 	@echo "make faults        load and faults alone; ARGS='--short upstream' is one part, in short"
 	@echo "make docs          write the pages that are made from code, build the site into build/site"
 	@echo "make coverage      lines of the engine that no test enters; ARGS=--quick for one case of each test"
@@ -222,10 +222,6 @@ nightly: $(VENV)/.dev-ready $(VENV)/.weights-ready $(PROXY)/.ready $(NOTEBOOKS)/
 	@$(BIN)/pytest tests/extensions/serve/test_gateway_proxy.py
 	@$(BIN)/pytest tests/browser --exhaustive
 	@$(BIN)/python -m benchmarks.frameworks
-	@$(BIN)/python benchmarks/intervals.py
-	@$(BIN)/python benchmarks/simulated_logs.py --logs 300
-	@$(BIN)/python benchmarks/blame.py http 0 1 2 3
-	@$(BIN)/python benchmarks/endpoints.py 100
 	@TOOLPARSE_EXAMPLES=12500 HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/parser/test_laws.py -n $(JOBS) -k "random or written"
 	@$(BIN)/python -m tests.cli_fuzz 20000 --seed $$(date +%j)
 	@$(MAKE) --no-print-directory coverage

@@ -1,8 +1,9 @@
-"""Write `tests/extensions/bench/bfcl_verdicts.jsonl`: what the Berkeley leaderboard's own checker
-says of calls of ours.
+"""With how many verdicts of the Berkeley leaderboard's own checker ours agree, over the sample in
+`tests/extensions/bench/bfcl_verdicts.jsonl`: python benchmarks/bfcl_verdicts.py
 
-The functions, right answers and calls are made here, in the leaderboard's notation; only the
-verdicts are the checker's. It is taken from an unpacked `bfcl-eval` wheel and never installed:
+The functions, right answers and calls of the sample are made here, in the leaderboard's notation;
+only the verdicts are the checker's. To write it anew, take the checker from an unpacked `bfcl-eval`
+wheel, which is never installed:
 
     pip download --no-deps bfcl-eval && unzip bfcl_eval-*.whl -d unpacked
     python benchmarks/bfcl_verdicts.py unpacked > tests/extensions/bench/bfcl_verdicts.jsonl
@@ -19,6 +20,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.evals.reports.figures.stats import wilson
+from toolparse_lab.evals.scoring.match import match_calls
+from toolparse_lab.extensions.bench.bfcl import schema_of, wanted_call
+
+SAMPLE = Path(__file__).parent.parent / "tests/extensions/bench/bfcl_verdicts.jsonl"
 SEED = 11
 PER_ENTRY = 75
 _WORDS = ("Oslo", "oslo", "New York", "new-york", "a.b", "it's", "", "3", "straße", "x_y", "A, B")
@@ -170,7 +177,25 @@ def _another(value: Any, dice: random.Random) -> Any:
     return dice.choice([[], {}, [1], ["a"], "a", None])
 
 
-def main(folder: str) -> None:
+def differences() -> tuple[int, list[tuple[dict[str, Any], str]]]:
+    """Return (how many verdicts, each row that we judge otherwise with our reason)."""
+    entries: dict[int, tuple[list[Any], Any]] = {}
+    n, found = 0, []
+    for line in SAMPLE.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        if row["entry"] not in entries:  # the first row of an entry holds its functions and gold
+            functions = [{**f, "parameters": schema_of(f["parameters"])} for f in row["functions"]]
+            gold = [wanted_call(name, a, "bfcl") for g in row["gold"] for name, a in g.items()]
+            entries[row["entry"]] = gold, tool_specs(functions)
+        calls = [(name, arguments) for call in row["calls"] for name, arguments in call.items()]
+        match = match_calls(calls, *entries[row["entry"]])
+        n += 1
+        if match.ok is not row["valid"]:
+            found.append((row, match.detail))
+    return n, found
+
+
+def write(folder: str) -> None:
     """Print one row a set of calls."""
     check = checker_of(Path(folder))
     dice = random.Random(SEED)
@@ -198,5 +223,18 @@ def main(folder: str) -> None:
             print(json.dumps(row))
 
 
+def main(arguments: list[str]) -> None:
+    """Print the agreement, or with a folder the sample."""
+    if arguments:
+        write(arguments[0])
+        return
+    n, found = differences()
+    agree, interval = n - len(found), wilson(n - len(found), n)
+    print(
+        f"{agree:,} of {n:,} verdicts agree ({agree / n:.1%}, 95 % interval {interval.low:.1%} to "
+        f"{interval.high:.1%}), {len(found)} differ"
+    )
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

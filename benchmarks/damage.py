@@ -272,9 +272,9 @@ def main() -> int:
     parser.add_argument("--misses", action="store_true", help="show what was not read right")
     options = parser.parse_args()
 
-    print("| format | calls | damage | n | right | refused | wrong | right % | wrong % "
+    print("| format | calls | damage | n | right | refused | wrong | right % "
           "| peer: right | refused | wrong |")  # fmt: skip
-    print("|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    print("|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     too_many = False
     of_json, of_tags = Counter[str](), Counter[str]()
     for name in options.formats:
@@ -292,7 +292,7 @@ def main() -> int:
     for kind, counts in (("JSON", of_json), ("tags", of_tags)):
         if number := counts.total():
             most = wilson(counts["wrong"], number).high
-            print(f"\n{kind}: {counts['wrong']} wrong of {number}, at most {most:.3%} (95 %); "
+            print(f"\n{kind}: {counts['wrong']} wrong of {number:,}, at most {most:.2%} (95 %); "
                   f"right {counts['right'] / number:.1%}")  # fmt: skip
     return int(too_many)
 
@@ -301,9 +301,9 @@ def row(head: str, mine: Counter[str], theirs: Counter[str]) -> str:
     """Return a line of the table; a peer that read nothing has no figures."""
     results = ("right", "refused", "wrong")
     number = mine.total()
-    shares = [f"{100 * mine[r] / number:.1f}" if number else "" for r in ("right", "wrong")]
+    share = f"{100 * mine['right'] / number:.1f}" if number else ""
     beside = [theirs[r] if theirs else "" for r in results]
-    figures = [number, *(mine[r] for r in results), *shares, *beside]
+    figures = [number, *(mine[r] for r in results), share, *beside]
     return "| " + " | ".join(map(str, [head, *figures])) + " |"
 
 

@@ -31,7 +31,7 @@ from toolparse_lab.evals.reports.figures.gates import MARGIN, verdict_of
 from toolparse_lab.evals.reports.figures.stats import clustered_interval
 
 PAGE = Path(__file__).parent.parent / "docs" / "measurements.md"
-BEGIN, END = "<!-- made by benchmarks/intervals.py -->", "<!-- end -->"
+BEGIN, END = "<!-- printed by python benchmarks/intervals.py -->", "<!-- end -->"
 RATES = (0.5, 0.9, 0.98)
 CASES = (5, 10, 20, 50, 200)
 Array = npt.NDArray[Any]
@@ -267,7 +267,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     text = table(options.sets, options.seed)
-    print(text.rsplit("\n", 1)[-1])
+    print(text.partition("\n\n")[2])
     if options.write:
         page = PAGE.read_text("utf-8")
         head, rest = page.split(BEGIN, 1)

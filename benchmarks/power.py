@@ -27,7 +27,7 @@ from toolparse_lab.evals.reports.figures.differences import sign_flip
 from toolparse_lab.extensions.study.power_analysis import planned_power
 
 PAGE = Path(__file__).parent.parent / "docs" / "measurements.md"
-BEGIN, END = "<!-- made by benchmarks/power.py -->", "<!-- end -->"
+BEGIN, END = "<!-- printed by python benchmarks/power.py -->", "<!-- end -->"
 HEAD = ("cases", "trials", "drop", "data", "printed", "simulated", "apart")
 BOUND = 0.05
 FEW = 20  # cases, below which a t test says too much for a lattice so coarse
@@ -146,9 +146,10 @@ def main(arguments: list[str] | None = None) -> int:
         found.append(row)
         print("| " + " | ".join(row) + " |", flush=True)
     furthest = max(abs(float(row[-1])) for row in found if int(row[0]) >= FEW)
+    text = "\n".join(summary(found))
+    print(f"\n{text}")
     if options.write:
         head, rest = PAGE.read_text("utf-8").split(BEGIN, 1)
-        text = "\n".join(summary(found))
         PAGE.write_text(f"{head}{BEGIN}\n{text}\n{END}{rest.split(END, 1)[1]}", "utf-8")
     return 0 if furthest <= BOUND else 1
 

@@ -158,7 +158,7 @@ def main() -> None:
         for line in found:
             print(line, flush=True)
     share = held / (2 * logs)
-    print(f"{logs} logs: {len(wrong)} counts differ, {share:.1%} of {2 * logs} intervals hold")
+    print(f"{logs:,} logs: {len(wrong)} counts differ, {share:.1%} of {2 * logs:,} intervals hold")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from benchmarks.bfcl_verdicts import differences
 from tests.evals.test_oracle import ARMS, score_right_answer
 from tests.tables import each_case
 from toolparse_lab.core.errors import (
@@ -26,7 +27,6 @@ from toolparse_lab.core.errors import (
     UnreadableInput,
     UnwritableCall,
 )
-from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import write_canonical
 from toolparse_lab.evals.cases.checks import validate_cases
 from toolparse_lab.evals.scoring.match import match_calls
@@ -336,34 +336,14 @@ def test_the_gold_of_the_leaderboard_that_a_format_carries_is_judged_right(arm: 
 
 # what the leaderboard's own checker says
 
-VERDICTS = Path(__file__).parent / "bfcl_verdicts.jsonl"
-
-
-def verdicts() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """(row, the entry it belongs to); the first row of an entry holds its functions and gold."""
-    entries: dict[int, dict[str, Any]] = {}
-    for line in VERDICTS.read_text("utf-8").splitlines():
-        row = json.loads(line)
-        yield row, entries.setdefault(row["entry"], row)
-
 
 def test_the_matcher_agrees_with_the_leaderboard_on_a_sample_of_verdicts() -> None:
     """`benchmarks/bfcl_verdicts.py` wrote the sample: our own functions and calls, its verdicts."""
-    n, differences = 0, []
-    for row, entry_row in verdicts():
-        functions = [
-            {**f, "parameters": schema_of(f["parameters"])} for f in entry_row["functions"]
-        ]
-        target = [wanted_call(name, a, "bfcl") for g in entry_row["gold"] for name, a in g.items()]
-        calls = [(name, arguments) for call in row["calls"] for name, arguments in call.items()]
-        match = match_calls(calls, target, tool_specs(functions))
-        n += 1
-        if match.ok is not row["valid"]:
-            differences.append((row, match.detail))
+    n, found = differences()
     assert n >= 1000
-    assert len(differences) <= 0.005 * n, differences[:3]
+    assert len(found) <= 0.005 * n, found[:3]
     # Where the two differ, it is over 3.0 for an integer, which is 3 here.
-    for row, detail in differences:
+    for row, detail in found:
         assert not row["valid"], detail
         assert any(isinstance(v, float) and v.is_integer() for v in values_of(row["calls"])), row
 

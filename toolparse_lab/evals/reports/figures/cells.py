@@ -413,11 +413,15 @@ FIGURES: Mapping[str, Figure] = {
     ),
     "ungraded": Figure("Trials of cases without a target.", "count"),
     "success": Figure(
-        "Mean over cases of the share of scored trials that succeeded, under the report's policy. "
+        "Mean over cases of (trials that succeeded / scored trials), under the report's policy. "
         "With equal numbers of trials per case, the share of n.",
         "more share",
     ),
-    "ci_low": Figure("Lower end of its interval, clustered by case.", "more share"),
+    "ci_low": Figure(
+        "Lower end of its interval: Agresti and Coull's over cases, with z²/2 cases added that "
+        "succeed and z²/2 that fail, and a t quantile.",
+        "more share",
+    ),
     "ci_high": Figure("Upper end of its interval.", "share"),
     "strict": Figure(
         "The same for what is right as written: no edit, no reading step, no coercion.",
@@ -448,21 +452,23 @@ FIGURES: Mapping[str, Figure] = {
     ),
     "worst": Figure("Success if every missing trial had failed.", "more share"),
     "best": Figure("Success if every missing trial had succeeded.", "more share"),
-    "distinct": Figure("Mean share of different answers among the trials of a case.", "more share"),
+    "distinct": Figure(
+        "Mean over cases of (different answers / trials), of cases with several.", "more share"
+    ),
     "k": Figure(
         "Trials of a case, missing ones included, the most frequent number; 1 where a cell pools "
         "arms.",
         "count",
     ),
     "pass_at_k": Figure(
-        "Mean over cases of the chance that at least one of k trials succeeds, if every missing "
-        "trial had failed; not known where all trials are copies.",
+        "Mean over cases of the chance that at least one of k trials succeeds, 1 − C(n − right, k) "
+        "/ C(n, k), if every missing trial had failed; not known where all trials are copies.",
         "more share",
     ),
     "pass_at_k_best": Figure("The same if every missing trial had succeeded.", "more share"),
     "pass_all_k": Figure(
-        "Mean over cases of the chance that all k trials succeed, if every missing trial had "
-        "failed.",
+        "Mean over cases of the chance that all k trials succeed, C(right, k) / C(n, k), if every "
+        "missing trial had failed.",
         "more share",
     ),
     "pass_all_k_best": Figure("The same if every missing trial had succeeded.", "more share"),
@@ -474,12 +480,15 @@ FIGURES: Mapping[str, Figure] = {
     "latency_p95": Figure(
         "Seconds from request to end, exceeded by one in twenty.", unknown=_NO_LATENCY
     ),
-    "tokens_mean": Figure("Tokens of an answer, mean.", unknown="no tokens are recorded"),
+    "tokens_mean": Figure(
+        "Tokens of an answer, mean of those that the provider counted.",
+        unknown="no tokens are recorded",
+    ),
     "cost": Figure(
         "US dollars of all trials, all turns of a conversation together.",
         unknown="no cost is recorded, for want of a price",
     ),
-    "cost_per_success": Figure("US dollars for each success."),
+    "cost_per_success": Figure("US dollars for each success: cost / trials that succeeded."),
     "reason": Figure("Why trials are missing or ungraded, with counts."),
 }
 """Column of a report's frame -> what is known of it, in order."""
