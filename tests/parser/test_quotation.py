@@ -246,3 +246,20 @@ def test_a_call_that_is_held_back_is_a_draft_with_its_evidence() -> None:
     allowed = check_all(raw, "hermes", TOOLS, {"quotes": "allow"})
     assert [c.ok for c in allowed.calls] == [True]
     assert [p.severity for p in allowed.problems] == ["warning"]
+
+
+def test_words_that_name_the_tool_and_a_value_lead_to_a_call() -> None:
+    # As models that were trained on tool calls answer.
+    text = (
+        "To {}, you can use the `f` tool with the following arguments:\n\n"
+        '```json\n{{\n  "name": "f",\n  "arguments": {{\n    "a": {}\n  }}\n}}\n```'
+    )
+    tools = [{"name": "f", "parameters": {"properties": {"a": {}}}}]
+    for words, value in (("see Oslo", '"Oslo"'), ("add 12", "12"), ("go home", '"Home"')):
+        raw = text.format(words, value)
+        assert [call.valid for call in check_all(raw, "hermes", tools).calls] == [True], words
+    for raw in (
+        text.format("see a city", '"Oslo"'),
+        text.format("add 12", "12") + "\n\nReplace 12.",
+    ):
+        assert not any(call.valid for call in tp.parse(raw, "hermes", tools).calls)

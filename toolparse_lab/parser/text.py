@@ -535,7 +535,7 @@ class TextScanner:
             else:
                 shows: bool | None = self.is_of_other_tool(outcome.decoded, self.quoting.before(at))
                 if not shows:
-                    shows = self.quoting.shows(tail, at, outcome.end, closed, final)
+                    shows = self.quoting.shows(tail, at, at + outcome.end, closed, final)
                 if shows is None:
                     outcome = NEED_MORE
                 elif shows:

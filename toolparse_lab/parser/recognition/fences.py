@@ -42,6 +42,7 @@ from .quotation import (
     introduces,
     is_settled,
     is_shown,
+    names_call,
     reasons,
     score,
 )
@@ -247,7 +248,7 @@ class Quoting:
         """Return True for calls outside their format, tail[at:end], that are an example, which is
         noted; None where more text decides. closed: in inline code.
         """
-        opening = Opening(end, whole=True)
+        opening = Opening(end - at, whole=True)
         if self._shown_goes_on(at):
             alone = self.shown is not None and self.shown.alone
             self.note_example(at, opening, ["quotation"], alone=alone)
@@ -270,6 +271,8 @@ class Quoting:
             names += told
         if has_placeholder(tail[at:end]):
             names.append("placeholder")
+        if told and names_call(lead, tail[at:end], self._setting.tools):
+            names.append("named")
         more = () if is_lead else told
         shows = self._weigh(names, tail, at, end if final else None, bool(lead), more)
         if shows:

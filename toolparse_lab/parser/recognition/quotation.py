@@ -65,6 +65,7 @@ _TABLE = (
     Evidence("unsaid", 0.75, "the words around it do not say that it is done", False),
     Evidence("asked-about", 0.75, "the words before it do not say that it is done"),
     Evidence("matter", -1.5, "the words around it name a value of it"),
+    Evidence("named", -1.5, "the words before it name its tool and a value of it", False),
     Evidence("intent", -1.5, "the words before it say that it is done", False),
     Evidence("told", 1.25, "the words before it tell what happened"),
     Evidence("in-general", 1.25, "the words before it are about all such calls"),
@@ -472,6 +473,7 @@ _YOURS = re.compile(
     r"|votre|usted|has|ha|su \w+|você|sua|lei|ha|вы|您|貼り))(?!\w)",
     re.IGNORECASE,
 )
+_IDENTIFIER = re.compile(r"[\w.:/-]{1,128}\b")
 _CODE_WORD = re.compile(r"`(\w{1,40})`")
 _SIGN_OFF = re.compile(r"[^\n.!?:。]{2,40}[,，。]?\n{1,2}[^\W\d_][^\n.!?:]{0,30}\Z")
 _LABELLED = re.compile(r"^[ \t]*(?:\*\*)?([^\W\d_][\w ]{0,24}?)(?:\*\*)?[ ]?[:：]", re.MULTILINE)
@@ -518,6 +520,33 @@ def _clause(sentence: str) -> str:
 
 def _asks(line: str) -> bool:
     return line.rstrip(" *_").endswith(("?", "\uff1f"))
+
+
+_VALUE = re.compile(
+    r"[:=(,\[]\s*(?:[\"']([^\"'\n]{2,80})[\"']|(-?\d{1,20}(?:\.\d{1,20})?)(?!\w))"
+    r"|>\s*([^<>\n]{2,80}?)\s*</"
+)
+
+
+def names_call(line: str, call: str, tools: Collection[str]) -> bool:
+    """Return True if a line names the tool of the call that follows, and a value of it.
+
+    call: its text, or its arguments as JSON where `tools` has its own tool alone.
+
+    >>> call = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
+    >>> line = "To get the weather in Paris, you can use the `get_weather` tool with:"
+    >>> names_call(line, call, ["get_weather"]), names_call("Use `get_weather`:", call, [])
+    (True, False)
+    """
+    words = set(_IDENTIFIER.findall(line))
+    if not any(name in words and (len(tools) == 1 or name in call) for name in tools):
+        return False
+    line = line.lower()
+    values = ("".join(match.groups("")) for match in _VALUE.finditer(call))
+    return any(
+        value not in tools and re.search(rf"(?<!\w){re.escape(value.lower())}(?!\w)", line)
+        for value in values
+    )
 
 
 def introduces(line: str) -> bool:

@@ -32,6 +32,7 @@ from .quotation import (
     is_placeholder,
     is_shown,
     is_statement,
+    names_call,
     number_of,
     reasons,
 )
@@ -82,6 +83,10 @@ class _Group:
         values = [value for each in arguments for value in each.values()]
         if any(isinstance(v, str) and len(v) > 2 and v in lead + after for v in values):
             names.append("matter")
+        elif any(
+            names_call(lead, call.arguments_json, [call.name]) for call in self.calls if call.ok
+        ):
+            names.append("named")
         if is_last and explains_parameters(after, values):
             names.append("parameters")
         if any(map(_has_placeholder, self.calls)):
