@@ -311,7 +311,7 @@ class Look:
         if tail is None:
             return None
         for mark in marks:
-            if raw.find(mark, start, end) >= 0:
+            if raw.rfind(mark, start, end) >= 0:  # quicker where nothing is found
                 return None
         regs = (*head.regs, *tail.regs)
         if self.again_group:
