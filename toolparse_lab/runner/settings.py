@@ -149,7 +149,7 @@ class Settings:
         return sent_by(self.tables[alias], self.environ)
 
     def elsewhere(self, name: str, strangers: Iterable[str] = ()) -> str:
-        """Return a sentence about the store or the cases where the file looks for them elsewhere.
+        """Return a sentence on a store or cases outside of the repository, "" for none.
 
         See `elsewhere`.
         """
