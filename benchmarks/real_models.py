@@ -103,15 +103,8 @@ def plans(lab: tp.Lab, cases: list[tp.Case], models: list[str]) -> list[Plan]:
         named = {ALIASES[model]: tp.Model(f"toolparse-local/{name}", timeout=900)}
         native = ["native"] if model in WEIGHTS else []  # the smallest has no template for tools
         found += [
-            lab.plan(cases, named, [*native, *PROTOCOLS], wording="brief", max_tokens=MAX_TOKENS),
-            lab.plan(
-                cases,
-                named,
-                CONSTRAINED,
-                decoding="grammar",
-                wording="brief",
-                max_tokens=MAX_TOKENS,
-            ),
+            lab.plan(cases, named, [*native, *PROTOCOLS], max_tokens=MAX_TOKENS),
+            lab.plan(cases, named, CONSTRAINED, decoding="grammar", max_tokens=MAX_TOKENS),
         ]
     return found
 

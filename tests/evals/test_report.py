@@ -434,7 +434,7 @@ def test_empty_frame_gives_an_empty_report(tmp_path: Path) -> None:
 
 
 class Outline(HTMLParser):
-    VOID = frozenset({"meta", "br", "line", "circle", "img", "link"})
+    VOID = frozenset({"meta", "br", "line", "circle", "img", "link", "input"})
 
     def __init__(self, text: str) -> None:
         super().__init__()

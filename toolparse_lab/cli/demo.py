@@ -188,7 +188,6 @@ def recorded_report(lab: Lab) -> Report:
         example_cases().filter(recorded=True),
         RECORDED,
         RECORDED_PROTOCOLS,
-        wording="brief",
         max_tokens=256,
     )
     return lab.run(plan, progress=False).report(title="Two tool callers, seven protocols")
