@@ -258,8 +258,8 @@ def test_words_that_name_the_tool_and_a_value_lead_to_a_call() -> None:
     for words, value in (("see Oslo", '"Oslo"'), ("add 12", "12"), ("go home", '"Home"')):
         raw = text.format(words, value)
         assert [call.valid for call in check_all(raw, "hermes", tools).calls] == [True], words
-    for raw in (
-        text.format("see a city", '"Oslo"'),
-        text.format("add 12", "12") + "\n\nReplace 12.",
-    ):
+    unsaid = text.format("see a city", '"Oslo"')
+    asked = [{"role": "user", "content": "How is Oslo?"}]
+    assert [call.valid for call in tp.parse(unsaid, "hermes", tools, request=asked).calls] == [True]
+    for raw in (unsaid, text.format("add 12", "12") + "\n\nReplace 12."):
         assert not any(call.valid for call in tp.parse(raw, "hermes", tools).calls)

@@ -61,9 +61,15 @@ def finish(log: Log, raw: str, setting: Setting, read: Reader | None) -> None:
     if log.texts and setting.recovers:
         log.problems += look_alikes(log, raw, setting, read)
     if log.calls and log.texts:
-        asked = log.echoes is not None and log.echoes.asks_for_example
+        for_example = log.echoes is not None and log.echoes.asks_for_example
+        asked = log.echoes.asked if log.echoes is not None else ""
         for places, message in shown_at_end(
-            log.calls, log.segments, raw, asks_for_example=asked, among_shown=bool(log.shown)
+            log.calls,
+            log.segments,
+            raw,
+            asked=asked,
+            asks_for_example=for_example,
+            among_shown=bool(log.shown),
         ):
             _hold_back(log, places, message, len(raw), setting)
     if log.shown:

@@ -59,10 +59,15 @@ class Echoes:
         self._left = _PASSES * sum(len(t.text) for t in texts) + 1
 
     @cached_property
+    def asked(self) -> str:
+        """The last words of the user, "" for none."""
+        said = [text.text for text in self._texts if text.role == "user"]
+        return said[-1] if said else ""
+
+    @cached_property
     def asks_for_example(self) -> bool:
         """Whether the last words of the user ask for an example of a call."""
-        said = [text.text for text in self._texts if text.role == "user"]
-        return bool(said) and asks_for_example(said[-1])
+        return asks_for_example(self.asked)
 
     def judge(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
         return tuple(self._judge(call, len(calls) == 1) for call in calls)

@@ -65,7 +65,12 @@ _TABLE = (
     Evidence("unsaid", 0.75, "the words around it do not say that it is done", False),
     Evidence("asked-about", 0.75, "the words before it do not say that it is done"),
     Evidence("matter", -1.5, "the words around it name a value of it"),
-    Evidence("named", -1.5, "the words before it name its tool and a value of it", False),
+    Evidence(
+        "named",
+        -1.5,
+        "the words before it name its tool, and they or the request a value of it",
+        False,
+    ),
     Evidence("intent", -1.5, "the words before it say that it is done", False),
     Evidence("told", 1.25, "the words before it tell what happened"),
     Evidence("in-general", 1.25, "the words before it are about all such calls"),
@@ -528,8 +533,9 @@ _VALUE = re.compile(
 )
 
 
-def names_call(line: str, call: str, tools: Collection[str]) -> bool:
-    """Return True if a line names the tool of the call that follows, and a value of it.
+def names_call(line: str, call: str, tools: Collection[str], asked: str = "") -> bool:
+    """Return True if a line names the tool of the call that follows, and a value of it is in the
+    line or in the last words of the user, `asked`.
 
     call: its text, or its arguments as JSON where `tools` has its own tool alone.
 
@@ -541,7 +547,7 @@ def names_call(line: str, call: str, tools: Collection[str]) -> bool:
     words = set(_IDENTIFIER.findall(line))
     if not any(name in words and (len(tools) == 1 or name in call) for name in tools):
         return False
-    line = line.lower()
+    line = f"{line} {asked[-_LONGEST_REQUEST:]}".lower()
     values = ("".join(match.groups("")) for match in _VALUE.finditer(call))
     return any(
         value not in tools and re.search(rf"(?<!\w){re.escape(value.lower())}(?!\w)", line)

@@ -55,8 +55,10 @@ class _Group:
     calls: list[ToolCall] = field(default_factory=list)
     after: str = ""
 
-    def evidence(self, ends: bool, is_last: bool, asks_for_example: bool) -> list[str]:
-        """Return it. ends: words are after the last group of the text. is_last: this is that."""
+    def evidence(self, ends: bool, is_last: bool, asked: str, asks_for_example: bool) -> list[str]:
+        """Return it. ends: words are after the last group of the text. is_last: this is that.
+        asked: the last words of the user.
+        """
         # The paragraph before the next group leads to that.
         after = self.after if is_last else self.after.rpartition("\n\n")[0]
         lead = self.before.rstrip().rpartition("\n")[2]
@@ -84,7 +86,9 @@ class _Group:
         if any(isinstance(v, str) and len(v) > 2 and v in lead + after for v in values):
             names.append("matter")
         elif any(
-            names_call(lead, call.arguments_json, [call.name]) for call in self.calls if call.ok
+            names_call(lead, call.arguments_json, [call.name], "" if asks_for_example else asked)
+            for call in self.calls
+            if call.ok
         ):
             names.append("named")
         if is_last and explains_parameters(after, values):
@@ -101,12 +105,13 @@ def shown_at_end(
     segments: Sequence[Segment],
     raw: str,
     *,
+    asked: str = "",
     asks_for_example: bool = False,
     among_shown: bool = False,
 ) -> Iterator[tuple[list[int], str]]:
     """Yield the places of calls that are only shown, and why.
 
-    among_shown: a call before these is.
+    asked: the last words of the user. among_shown: a call before these is only shown.
     """
     # What is said again is meant, and one of the two is a draft already.
     if any(map(is_repeat, calls)):
@@ -115,7 +120,7 @@ def shown_at_end(
     if not any(_WORD.search(group.before) or _WORD.search(group.after) for group in groups):
         return
     ends = _WORD.search(groups[-1].after) is not None
-    evidence = [g.evidence(ends, g is groups[-1], asks_for_example) for g in groups]
+    evidence = [g.evidence(ends, g is groups[-1], asked, asks_for_example) for g in groups]
     numbers = [number_of(g.before.rstrip().rpartition("\n")[2]) for g in groups]
     for group, names, number in zip(groups, evidence, numbers, strict=True):
         if ends and number and numbers.count(number) > 1:
