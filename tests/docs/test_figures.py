@@ -16,7 +16,7 @@ from toolparse_lab.evals.reports.figures.report import Report
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 # Commands that a page names for what they do, and of which it has no figures.
 WITHOUT_FIGURES = {
-    "layers.py", "leaderboard_forms.py", "outside.py", "partitions.py", "quotation.py",
+    "layers.py", "leaderboard_forms.py", "outside.py", "partitions.py",
     "recount.py", "runner.py", "template_check.py", "template_damage.py", "unwanted_calls.py",
     "views.py",
 }  # fmt: skip
