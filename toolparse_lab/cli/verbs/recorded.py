@@ -359,8 +359,7 @@ def _put_trial(trial: Trial, colored: bool) -> None:
     if trial.cause:
         # In place of the outcome, of which the log of somebody who expects nothing knows none.
         cause = cause_words(trial.cause)
-        lines = [f"{trial.trial_id} {trial.case.id} · {trial.model} · {trial.parse_protocol}"]
-        lines.append(f"failed: {cause.word} ({trial.cause}): {cause.hint}")
+        lines = [trial.label, f"failed: {cause.word} ({trial.cause}): {cause.hint}"]
     if trial.case.input_text:
         lines.append(f"asked:  {trial.case.input_text}")
     if trial.case.target is not None:

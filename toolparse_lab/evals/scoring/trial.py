@@ -413,9 +413,11 @@ class Trial(Exports):
     def __repr__(self) -> str:
         return f"Trial({self})"
 
+    @property
+    def label(self) -> str:
+        """Which trial it is: its id, case, model and reader."""
+        return f"{self.trial_id} {self.case.id} · {self.model} · {self.parse_protocol}"
+
     def __str__(self) -> str:
         """Return one line: which trial it is, and its outcome or why there is none."""
-        end = self.score or self.missing_reason
-        return printable(
-            f"{self.trial_id} {self.case.id} · {self.model} · {self.parse_protocol}: {end}"
-        )
+        return printable(f"{self.label}: {self.score or self.missing_reason}")

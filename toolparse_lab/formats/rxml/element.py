@@ -17,10 +17,9 @@ from ...arguments.schema.view import View
 
 # What begins with a sign is no name: `a <- b`, `x <(y)` are prose and code.
 NAME = r"(?![-.,:;&|+*(){}\[\]])[^\s<>/=\"'!?]++"
+ATTRIBUTE_NAME = r"[^\s<>/=\"'&;|+*(){}\[\],]++"
 # The value is quoted, bare, or missing.
-ATTRIBUTE_PATTERN = (
-    r"[^\s<>/=\"'&;|+*(){}\[\],]++(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=]*[^\s\"'<>=/]))?"
-)
+ATTRIBUTE_PATTERN = ATTRIBUTE_NAME + r"(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=]*[^\s\"'<>=/]))?"
 MARK = re.compile(
     rf"(?P<skip><!\[CDATA\[|<!--|<\?|<![A-Za-z])"
     rf"|<(?P<close>/)(?P<gap>[ \t\r\n]*+)(?P<closed>{NAME})[ \t\r\n]*+>"

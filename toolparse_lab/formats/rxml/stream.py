@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import Unpack
 
 from ...core.errors import BadOptions, RXMLStreamError
-from .element import ATTRIBUTE_PATTERN, CLOSE_TAIL, DOCTYPE, DOUBT, MARK, NAME
+from .element import ATTRIBUTE_NAME, ATTRIBUTE_PATTERN, DOCTYPE, MARK, NAME, Element
 from .nodes import Node, nodes_of
 from .parsing import NodeOptions, Options
-from .tree import CODE, SECTION_ENDS
+from .tree import CODE, SECTION_ENDS, Lookahead
 
 # How it works. Marks are found as in a whole text, and their names kept on a stack. Where it is
 # empty after a mark, the text so far is read like any other, and forgotten. So what is handed out
@@ -24,7 +24,8 @@ from .tree import CODE, SECTION_ENDS
 _PARTIAL = re.compile(
     rf"<(?:/[ \t\r\n]*+(?:{NAME}[ \t\r\n]*+)?|!\[?[CDAT]*+|!-?"
     rf"|{NAME}(?:\s++{ATTRIBUTE_PATTERN})*"
-    r"(?:\s++(?:[^\s<>/=\"'&;|+*(){}\[\],]++(?:\s*+=\s*+(?:\"[^\"]*+|'[^']*+|[^\s\"'<>=]*+)?)?)?)?"
+    rf"(?:\s++(?:{ATTRIBUTE_NAME}"
+    r"(?:\s*+=\s*+(?:\"[^\"]*+|'[^']*+|[^\s\"'<>=]*+)?)?)?)?"
     r"\s*+/?)?\Z"
 )
 _LOOKED_AT = 4096  # characters that are looked through again at every piece
@@ -150,20 +151,13 @@ class _Cutter:
         return end
 
     def _end_of_code(self, name: str, start: int) -> int:
-        # A first closing tag that another tag follows is the one, unless something in between makes
-        # that doubtful.
         text = self._tail
-        at = text.find("</" + name, start)
-        if at < 0:
+        if text.find("</" + name, start) < 0:
             return -1
-        tail = CLOSE_TAIL.match(text, at + len("</") + len(name))
-        if tail is not None and not text[tail.end() :].strip():
-            return -1
-        inside = text[start:at]
-        parent = self._open[-1] if self._open else ""
-        self._doubtful = (
-            tail is None
-            or "<" + name in inside
-            or bool(DOUBT.search(inside) or (parent and "</" + parent in inside))
-        )
-        return -1 if self._doubtful or tail is None else tail.end()
+        element = Element(name, start, start, start, start, None, None)
+        place = Lookahead(text).plain_close(element, self._open[-1] if self._open else "")
+        if place is None:
+            self._doubtful = True
+        elif text[place[1] :].strip():
+            return place[1]
+        return -1  # it ends there only if a tag follows

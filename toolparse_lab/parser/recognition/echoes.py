@@ -59,15 +59,19 @@ class Echoes:
         self._left = _PASSES * sum(len(t.text) for t in texts) + 1
 
     @cached_property
-    def asked(self) -> str:
-        """The last words of the user, "" for none."""
+    def _last_words(self) -> str:
         said = [text.text for text in self._texts if text.role == "user"]
         return said[-1] if said else ""
+
+    @property
+    def asked(self) -> str:
+        """The last words of the user, "" where they ask for an example of a call."""
+        return "" if self.asks_for_example else self._last_words
 
     @cached_property
     def asks_for_example(self) -> bool:
         """Whether the last words of the user ask for an example of a call."""
-        return asks_for_example(self.asked)
+        return asks_for_example(self._last_words)
 
     def judge(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
         return tuple(self._judge(call, len(calls) == 1) for call in calls)

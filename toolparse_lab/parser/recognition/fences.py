@@ -271,7 +271,8 @@ class Quoting:
             names += told
         if has_placeholder(tail[at:end]):
             names.append("placeholder")
-        if told and names_call(lead, tail[at:end], self._setting.tools, self._asked()):
+        asked = self._log.echoes.asked if self._log.echoes is not None else ""
+        if told and names_call(lead, tail[at:end], self._setting.tools, asked):
             names.append("named")
         more = () if is_lead else told
         shows = self._weigh(names, tail, at, end if final else None, bool(lead), more)
@@ -382,10 +383,6 @@ class Quoting:
         if here - start < _SHORTEST_ELEMENT:
             return ""
         return evidence_of_page(self._feed.text_of(Span(start, here)))
-
-    def _asked(self) -> str:
-        echoes = self._log.echoes
-        return "" if echoes is None or echoes.asks_for_example else echoes.asked
 
     def _request(self) -> str:
         echoes = self._log.echoes

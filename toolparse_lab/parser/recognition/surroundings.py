@@ -57,7 +57,7 @@ class _Group:
 
     def evidence(self, ends: bool, is_last: bool, asked: str, asks_for_example: bool) -> list[str]:
         """Return it. ends: words are after the last group of the text. is_last: this is that.
-        asked: the last words of the user.
+        asked: see `Echoes`.
         """
         # The paragraph before the next group leads to that.
         after = self.after if is_last else self.after.rpartition("\n\n")[0]
@@ -86,7 +86,7 @@ class _Group:
         if any(isinstance(v, str) and len(v) > 2 and v in lead + after for v in values):
             names.append("matter")
         elif any(
-            names_call(lead, call.arguments_json, [call.name], "" if asks_for_example else asked)
+            names_call(lead, call.arguments_json, [call.name], asked)
             for call in self.calls
             if call.ok
         ):
@@ -111,7 +111,7 @@ def shown_at_end(
 ) -> Iterator[tuple[list[int], str]]:
     """Yield the places of calls that are only shown, and why.
 
-    asked: the last words of the user. among_shown: a call before these is only shown.
+    asked: see `Echoes`. among_shown: a call before these is only shown.
     """
     # What is said again is meant, and one of the two is a draft already.
     if any(map(is_repeat, calls)):
