@@ -43,6 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("exhaustive"):
         os.environ["TOOLPARSE_EXHAUSTIVE"] = "1"  # read where the laws are imported
+    if config.getoption("quick"):
+        os.environ["TOOLPARSE_QUICK"] = "1"  # read by tests that ask many cases
 
 
 def pytest_collection_finish() -> None:

@@ -22,4 +22,8 @@ def load(name: str, folder: Path = CORE) -> list[dict[str, Any]]:
 
 def rows(name: str, folder: Path = CORE) -> list[Any]:
     """The rows as pytest parameters named after their `id` or `title`."""
-    return [pytest.param(row, id=str(row.get("id") or row["title"])) for row in load(name, folder)]
+    return titled(load(name, folder))
+
+
+def titled(rows: list[dict[str, Any]]) -> list[Any]:
+    return [pytest.param(row, id=str(row.get("id") or row["title"])) for row in rows]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from toolparse_lab.core.types import ParseResult
 from toolparse_lab.entry.laws import LONG, check_partition, check_serial, run_chunks
@@ -12,14 +13,20 @@ from toolparse_lab.entry.laws import check_all as check_laws
 __all__ = ["check_all", "check_partition", "check_serial", "run_chunks"]
 
 EXHAUSTIVE = bool(os.environ.get("TOOLPARSE_EXHAUSTIVE"))
-EXAMPLES = int(os.environ.get("TOOLPARSE_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("TOOLPARSE_EXAMPLES", "30"))
 """Random texts for each law and protocol; `make nightly` asks for many more."""
+Case = TypeVar("Case")
 FEW = 6  # splits near delimiters, and as many anywhere, by default
 
 
 def examples(by_day: int) -> int:
     """The number of random examples of a test; with --exhaustive ten times as many."""
     return 10 * by_day if EXHAUSTIVE else by_day
+
+
+def part(cases: Sequence[Case], every: int, first: int = 0) -> Sequence[Case]:
+    """Each n-th of some cases, counted from `first`; with --exhaustive all."""
+    return cases if EXHAUSTIVE else cases[first % every :: every]
 
 
 def check_all(

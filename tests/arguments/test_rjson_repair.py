@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from tests.cases.check import decode, eq
 from tests.core_cases import SHIPPED, rows
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import tool_named
 from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.arguments.rjson.nearest import nearest_readings
@@ -24,7 +24,7 @@ from toolparse_lab.core.rules import RULES
 from toolparse_lab.core.values import same, write_canonical
 
 
-@pytest.mark.parametrize("case", rows("rjson_repair.jsonl"))
+@asked_of("case", rows("rjson_repair.jsonl"))
 def test_repair(case: dict[str, Any]) -> None:
     found = tp.rjson.repair(case["text"])
     if "refuse" in case:
@@ -40,9 +40,7 @@ def test_repair(case: dict[str, Any]) -> None:
     assert {e.rule for e in found.edits} <= RULES.keys(), "add it to core/rules.py"
 
 
-@pytest.mark.parametrize(
-    "case", [c for c in rows("rjson_repair.jsonl") if "refuse" not in c.values[0]]
-)
+@asked_of("case", [c for c in rows("rjson_repair.jsonl") if "refuse" not in c.values[0]])
 def test_edits_make_strict_json(case: dict[str, Any]) -> None:
     """The edited text reads strictly to the same values, and repairing it again changes nothing."""
     found = tp.rjson.repair(case["text"])
@@ -62,7 +60,7 @@ CONTAINERS = [
 ]
 
 
-@pytest.mark.parametrize("case", CONTAINERS)
+@asked_of("case", CONTAINERS)
 def test_nothing_is_invented_when_the_text_is_cut(case: dict[str, Any]) -> None:
     """Where the text may be cut off, a piece of it gives whole values or a refusal, never half a
     value."""

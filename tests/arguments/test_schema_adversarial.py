@@ -7,13 +7,13 @@ import types
 from typing import Annotated, Any, Literal, NotRequired
 
 import jsonschema
-import pytest
 from annotated_types import Ge, Le
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 import toolparse_lab as tp
 from tests.core_cases import load, rows
+from tests.tables import asked_of
 
 # A row without `want` has no reading that loses nothing: whatever makes it valid is a wrong rescue.
 PAIRS = load("adversarial.jsonl")
@@ -71,7 +71,7 @@ def verdict(row: dict[str, Any], value: Any) -> str:
     return "right" if "want" in row and equal(value, row["want"]) else "wrong"
 
 
-@pytest.mark.parametrize("row", rows("adversarial.jsonl"))
+@asked_of("row", rows("adversarial.jsonl"))
 def test_safe_makes_no_wrong_rescue(row: dict[str, Any]) -> None:
     value = tp.coerce(row["value"], row["schema"], "safe").value
     assert verdict(row, value) in ("kept", "right", "left")

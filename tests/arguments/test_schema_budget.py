@@ -10,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.growth import grows_linearly
+from tests.tables import asked_of
 from toolparse_lab.arguments.schema import validate as validation
 from toolparse_lab.arguments.schema.coerce import coerce
 from toolparse_lab.arguments.schema.conforms import Budget, OverBudget, size_of
@@ -91,7 +92,7 @@ VALUES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
+@asked_of("value", VALUES.values(), ids=VALUES)
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 def test_nothing_raises_and_all_work_has_an_end(schema: Any, value: Any) -> None:
     schema_json = json.dumps(schema)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from tests.cases.check import check, decode
 from tests.core_cases import SHIPPED, load, rows
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import object_schema, tool_named
 from toolparse_lab.arguments.schema.go import format_v, parse_bool, parse_float, parse_int
 from toolparse_lab.arguments.schema.plain import read_texts
@@ -29,7 +29,7 @@ from toolparse_lab.parser import resolve
 
 
 @pytest.mark.parametrize("policy", ["none", "safe", "middleware"])
-@pytest.mark.parametrize("case", rows("coerce.jsonl"))
+@asked_of("case", rows("coerce.jsonl"))
 def test_coerce(case: dict[str, Any], policy: Any) -> None:
     want, rules = (case["value"], []) if policy == "none" else case[policy]
     before = copy.deepcopy(case["value"])
@@ -42,7 +42,7 @@ def test_coerce(case: dict[str, Any], policy: Any) -> None:
 
 
 @pytest.mark.parametrize("policy", ["safe", "middleware"])
-@pytest.mark.parametrize("case", rows("coerce.jsonl"))
+@asked_of("case", rows("coerce.jsonl"))
 def test_coercing_twice_makes_no_step(case: dict[str, Any], policy: Any) -> None:
     once = tp.coerce(case["value"], case["schema"], policy, one_item=True)
     again = tp.coerce(once.value, case["schema"], policy, one_item=True)
@@ -69,7 +69,7 @@ def test_coercing_twice_makes_no_step_whatever_types_are_legal(policy: Any, coun
 
 
 @pytest.mark.parametrize("policy", ["safe", "middleware"])
-@pytest.mark.parametrize("case", rows("coerce.jsonl"))
+@asked_of("case", rows("coerce.jsonl"))
 def test_the_steps_lead_from_value_to_result(case: dict[str, Any], policy: Any) -> None:
     found = tp.coerce(case["value"], case["schema"], policy)
     value = copy.deepcopy(case["value"])
@@ -78,12 +78,12 @@ def test_the_steps_lead_from_value_to_result(case: dict[str, Any], policy: Any) 
     assert same(value, found.value)
 
 
-@pytest.mark.parametrize("case", rows("coerce.jsonl"))
+@asked_of("case", rows("coerce.jsonl"))
 def test_safe_makes_only_lossless_steps(case: dict[str, Any]) -> None:
     assert all(s.lossless for s in tp.coerce(case["value"], case["schema"], "safe").steps)
 
 
-@pytest.mark.parametrize("case", rows("coerce.jsonl"))
+@asked_of("case", rows("coerce.jsonl"))
 def test_safe_never_touches_what_is_legal(case: dict[str, Any]) -> None:
     import jsonschema
 
@@ -105,9 +105,7 @@ def _modern(schema: Any) -> Any:
     return schema
 
 
-@pytest.mark.parametrize(
-    "case", [c for c in rows("middleware.jsonl", SHIPPED) if c.values[0]["op"] == "coerce"]
-)
+@asked_of("case", [c for c in rows("middleware.jsonl", SHIPPED) if c.values[0]["op"] == "coerce"])
 def test_middleware_cases(case: dict[str, Any]) -> None:
     got = {"value": tp.coerce_by_schema(decode(case["value"]), case.get("schema"))}
     assert check(case["expect"], got) is None

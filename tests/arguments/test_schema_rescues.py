@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import rescues
+from tests.tables import asked_of
 
 CASES = rescues.cases()
 WANTED = [case for case in CASES if "want" in case]
@@ -25,7 +26,7 @@ def test_safe_rescues_most_and_makes_nothing_wrong() -> None:
     assert counts["rescued"] >= 65
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "want" not in c], ids=lambda c: c["title"])
+@asked_of("case", [c for c in CASES if "want" not in c], ids=lambda c: c["title"])
 def test_what_nobody_could_say_is_left(case: dict[str, Any]) -> None:
     assert rescues.verdict(case, SAFE(case)) == "left"
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core_cases import rows
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import object_schema
 from toolparse_lab.arguments.schema.coerce import coerce
 from toolparse_lab.arguments.schema.validate import fits, validate
@@ -18,7 +18,7 @@ from toolparse_lab.core.rules import CODES
 from toolparse_lab.core.values import read_strict, write_canonical
 
 
-@pytest.mark.parametrize("case", rows("validate.jsonl"))
+@asked_of("case", rows("validate.jsonl"))
 def test_validate(case: dict[str, Any]) -> None:
     found = validate(read_strict(write_canonical(case["value"])), write_canonical(case["schema"]))
     assert [[p.path, p.code, p.severity] for p in found] == case["found"], found

@@ -16,6 +16,7 @@ import pytest
 from benchmarks import house
 from scripts import language, site
 from tests.core.test_layers import ROOMS, ROOT
+from tests.tables import asked_of
 
 PAGE = (ROOT.parent / "docs" / "architecture.md").read_text("utf-8")
 JOURNEYS = PAGE[PAGE.index("## Three journeys") :]
@@ -33,7 +34,7 @@ def defined(path: Path, name: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("file", "name"), PLACES, ids=[":".join(p) for p in PLACES])
+@asked_of(("file", "name"), PLACES, ids=[":".join(p) for p in PLACES])
 def test_a_place_on_the_way_is_there(file: str, name: str) -> None:
     path = ROOT / file
     if not path.exists():

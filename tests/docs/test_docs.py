@@ -33,6 +33,7 @@ import toolparse_lab
 from scripts import format_tables, generate
 from tests.mock_openai import OneAnswer
 from tests.mutants import MUTANTS, Mutant
+from tests.tables import asked_of
 from toolparse_lab.core.rules import CODES, RULES
 
 ROOT = Path(__file__).parents[2]
@@ -383,6 +384,6 @@ def test_every_named_place_and_test_exists() -> None:
 # until the night.
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.about)
+@asked_of("mutant", MUTANTS, ids=lambda m: m.about)
 def test_the_line_is_there_once(mutant: Mutant) -> None:
     assert (ROOT / "toolparse_lab" / mutant.file).read_text("utf-8").count(mutant.old) == 1

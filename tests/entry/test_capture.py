@@ -15,7 +15,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
-from tests.tables import each_case
+from tests.tables import asked_of, each_case, every_case
 from tests.tools import tool_named
 from toolparse_lab.entry.capture import capture
 from toolparse_lab.entry.capture.captured import is_event_stream
@@ -273,7 +273,7 @@ def responses_stream(says: Sequence[str], ids: bool, one_place: bool, other_ids:
     return events
 
 
-@pytest.mark.parametrize("says", [s for n in range(1, 6) for s in combinations(SAYS, n)], ids=str)
+@asked_of("says", [s for n in range(1, 6) for s in combinations(SAYS, n)], ids=str)
 def test_a_responses_stream_may_say_a_call_in_any_of_its_events(says: tuple[str, ...]) -> None:
     names, whole = {"added", "item", "completed"}, {"item", "completed"}
     for ids, one_place, other_ids in product([True, False], repeat=3):
@@ -465,7 +465,7 @@ def test_which_texts_are_event_streams(text: str, is_stream: bool) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["auto", "hermes", "native"])
-@each_case
+@every_case
 def test_no_text_raises(text: str, protocol: str) -> None:
     assert isinstance(tp.parse(text, protocol, TOOLS).raw, str)
     assert isinstance(tp.parse(text + text, protocol, TOOLS).raw, str)

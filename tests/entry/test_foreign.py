@@ -12,7 +12,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.laws import check_partition, check_serial, run_chunks
-from tests.tables import each_case
+from tests.tables import every_case
 from tests.tools import tool_named
 from toolparse_lab.entry.foreign.parser import TheirPart, place
 from toolparse_lab.entry.foreign.protocol import ForeignProtocol, adapt
@@ -139,7 +139,7 @@ def test_their_calls_are_calls(protocol: Any) -> None:
 
 
 @pytest.mark.parametrize("protocol", [Snake(), Segmenting(), Camel()])
-@each_case
+@every_case
 def test_the_laws_of_a_result_hold(protocol: Any, raw: str) -> None:
     result, log = run_chunks([raw], protocol, TOOLS)
     check_partition(result)

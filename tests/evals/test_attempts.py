@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_text
@@ -56,7 +56,7 @@ def test_the_labelled_set_is_as_wide_as_it_says() -> None:
     assert len({row["language"] for row in ROWS}) >= 12
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+@asked_of("row", ROWS, ids=lambda row: row["id"])
 def test_labelled_texts(row: dict[str, Any]) -> None:
     sign = find_attempt(row["text"], NAMES, parameters=parameter_names(TOOLS))
     assert (sign is not None) is (row["kind"] == "attempt"), sign
@@ -86,7 +86,7 @@ def test_no_known_format_is_an_abstention_under_any_protocol(protocol: str) -> N
             assert score.outcome != "empty", row["id"]
 
 
-@pytest.mark.parametrize("row", FORMATS, ids=lambda row: row["id"])
+@asked_of("row", FORMATS, ids=lambda row: row["id"])
 def test_a_call_of_a_known_format_has_a_sign_with_words_around_it(row: dict[str, Any]) -> None:
     tools = tool_specs(row["tools"])
     names, parameters = [one.name for one in tools], parameter_names(tools)

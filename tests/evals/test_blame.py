@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import tool_named
 from toolparse_lab.core.types import ParseResult
 from toolparse_lab.entry.capture import capture
@@ -133,7 +133,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
-@pytest.mark.parametrize(("protocol", "text"), TEXTS, ids=range(len(TEXTS)))
+@asked_of(("protocol", "text"), TEXTS, ids=range(len(TEXTS)))
 def test_the_tokens_give_back_the_text(shape: Any, protocol: str, text: str) -> None:
     body = shape(text)
     captured = capture(body)

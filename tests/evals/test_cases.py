@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.core.errors import BadCase, BadOptions, UnreadableInput
 from toolparse_lab.core.values import Num
 from toolparse_lab.evals.cases import row_files as module
@@ -134,7 +134,7 @@ def test_sample_is_stratified_and_deterministic() -> None:
         cases.sample(-1)
 
 
-@pytest.mark.parametrize("n", range(31))
+@asked_of("n", range(31))
 def test_every_sample_size_is_kept(n: int) -> None:
     assert len(make(30).sample(n)) == n
 

@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import leaves
 from toolparse_lab.formats.prompt.messages import build_messages
@@ -49,7 +49,7 @@ def readings(want: Any) -> list[Any]:
     return [want]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+@asked_of("row", ROWS, ids=lambda row: row["id"])
 def test_target_satisfies_its_schema(row: dict[str, Any]) -> None:
     assert set(row) == {"id", "input", "tools", "target", "metadata"}
     specs = {t.name: t for t in tool_specs(row["tools"])}

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
 from tests.laws import check_all
+from tests.tables import asked_of
 from toolparse_lab.cli.demo import conversation_plan
 from toolparse_lab.evals.cases.case import Case, matches_answer
 from toolparse_lab.evals.cases.loading import load_cases
@@ -121,7 +122,7 @@ def test_calls_satisfy_their_schemas(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@asked_of("case", CASES, ids=lambda case: case.id)
 def test_who_does_everything_right_succeeds(case: Case, protocol: str) -> None:
     done = converse(case, protocol)
     assert done.stop == "answered", str(done)

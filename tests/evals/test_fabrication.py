@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import each_case, every_case
 from toolparse_lab import parse
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import ParseResult, ToolCall
@@ -68,7 +68,7 @@ def native(arguments: str) -> str:
     return json.dumps({"content": None, "tool_calls": [call]})
 
 
-@each_case
+@every_case
 def test_a_value_moved_to_another_path_is_fabricated(
     protocol: str, raw: str, arguments: str, path: str
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.tables import each_case
+from tests.tables import asked_of, each_case, every_case
 from tests.tools import object_schema
 from toolparse_lab.core.errors import BadOptions, UnknownName
 from toolparse_lab.core.toolspec import tool_specs
@@ -38,7 +38,7 @@ def call(**arguments: Any) -> dict[str, Any]:
     return {"name": "f", "arguments": arguments}
 
 
-@each_case
+@every_case
 def test_arguments(text: str, wanted: Any, code: str) -> None:
     match = match_calls([("f", read_strict(text))], [{"name": "f", "arguments": wanted}], TOOLS)
     assert (match.code, match.ok) == (code, not code), match
@@ -98,7 +98,7 @@ RULED: list[tuple[list[Any], Any, str, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("calls", "target", "code", "rows"), RULED)
+@asked_of(("calls", "target", "code", "rows"), RULED)
 def test_rules_of_a_target(calls: list[Any], target: Any, code: str, rows: list[str]) -> None:
     match = match_calls(calls, target, TOOLS)
     assert (match.code, match.ok) == (code, not code), match

@@ -12,7 +12,7 @@ import pytest
 
 from tests.core_cases import EVALS, load
 from tests.growth import grows_linearly
-from tests.tables import each_case
+from tests.tables import asked_of, each_case, every_case
 from tests.tools import tool_named
 from toolparse_lab import parse
 from toolparse_lab.core.toolspec import tool_specs
@@ -85,7 +85,7 @@ def coerced_lossily(result: ParseResult, change: dict[str, Any]) -> ParseResult:
     return replace(result, calls=(call,), options=ParseOptions(coerce="lossy"))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])
+@asked_of("row", ROWS, ids=lambda r: r["id"])
 def test_labelled(row: dict[str, Any]) -> None:
     score = score_row(row)
     assert {k: getattr(score, k) for k in LABELLED if k in row} == {
@@ -120,7 +120,7 @@ def test_an_attempt_that_cannot_be_read_is_never_a_correct_abstention() -> None:
                 ]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])
+@asked_of("row", ROWS, ids=lambda r: r["id"])
 def test_levels_are_consistent(row: dict[str, Any]) -> None:
     score = score_row(row)
     if row["target"] is None or score.outcome == "provider_error":
@@ -287,7 +287,7 @@ def test_lossy_step_under_a_lossless_policy_level() -> None:
 # signs in the text
 
 
-@each_case
+@every_case
 def test_signs_of_an_attempt(text: str, code: str | None) -> None:
     found = find_attempt(text, ["get_weather"], parameters=["city", "days"])
     assert (found.code if found else None) == code, found

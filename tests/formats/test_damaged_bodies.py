@@ -10,7 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import rows
 from tests.laws import check_all
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import tool_named
 from toolparse_lab.core.types import Reading
 from toolparse_lab.formats.json.judge import loose_signs
@@ -48,7 +48,7 @@ def written(protocol: str, arguments: str) -> str:
 
 
 @pytest.mark.parametrize("protocol", FRAMES)
-@pytest.mark.parametrize("case", rows("damaged_bodies.jsonl"))
+@asked_of("case", rows("damaged_bodies.jsonl"))
 def test_each_body_is_read_as_the_table_says(case: dict[str, Any], protocol: str) -> None:
     tools = [BOOK] if case["tools"] else None
     result = check_all(written(protocol, case["arguments"]), protocol, tools)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import each_case, every_case
 from toolparse_lab.formats.models import _NEWEST, MODEL_FORMATS, model_format, reason_for
 from toolparse_lab.formats.registry import PARSER_NAMES, parser_key
 
 
-@each_case
+@every_case
 def test_the_format_of_a_model(model: str, format_id: str) -> None:
     assert tp.protocol_for(model).id == format_id
     row = model_format(model)
@@ -84,7 +84,7 @@ def test_each_row_names_a_shipped_format_and_compiles() -> None:
     assert {protocol_id for _, _, protocol_id, *_ in _NEWEST} <= tp.protocols().keys()
 
 
-@each_case
+@every_case
 def test_the_format_of_a_parser_of_a_server(parser: str, format_id: str) -> None:
     assert tp.protocol_for(parser).id == format_id
     assert format_id in reason_for(parser)

@@ -11,6 +11,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import load
 from tests.laws import check_all, run_chunks
+from tests.tables import asked_of
 from tests.tools import tool_named
 
 TOOLS = [tool_named("f", a="integer", s="string")]
@@ -18,7 +19,7 @@ CASES = load("openai_json.jsonl")
 
 
 @pytest.mark.parametrize("protocol", ["openai_json", "native", "auto"])
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c["id"])
+@asked_of("case", CASES, ids=lambda c: c["id"])
 def test_messages(case: dict[str, Any], protocol: str) -> None:
     result = check_all(case["raw"], protocol, TOOLS)
     found = [

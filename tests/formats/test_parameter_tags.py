@@ -15,7 +15,7 @@ import toolparse_lab as tp
 from tests.core_cases import CORE, SHIPPED, load, rows
 from tests.growth import grows_linearly
 from tests.laws import check_all
-from tests.tables import each_case
+from tests.tables import asked_of, every_case
 from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.core.errors import UnwritableCall
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
@@ -48,13 +48,13 @@ def told(result: tp.ParseResult) -> dict[str, Any]:
     return {"calls": calls} | ({"text": result.text} if result.text.strip() else {})
 
 
-@pytest.mark.parametrize("row", rows("parameter_tags.jsonl"))
+@asked_of("row", rows("parameter_tags.jsonl"))
 def test_each_text_is_read_as_the_table_says(row: dict[str, Any]) -> None:
     expected = {k: row[k] for k in ("calls", "text") if k in row}
     assert told(check_all(row["raw"], "qwen3_coder_xml", TOOLS)) == expected
 
 
-@pytest.mark.parametrize("row", rows("parameter_tags.jsonl"))
+@asked_of("row", rows("parameter_tags.jsonl"))
 def test_auto_reads_the_same_calls(row: dict[str, Any]) -> None:
     result = check_all(row["raw"], "auto", TOOLS)
     readable = [(c["name"], c["arguments_json"]) for c in row["calls"] if "arguments_json" in c]
@@ -63,7 +63,7 @@ def test_auto_reads_the_same_calls(row: dict[str, Any]) -> None:
     assert [(c.name, c.arguments_json) for c in result.calls if c.readable] == readable
 
 
-@pytest.mark.parametrize("row", rows("parameter_tags.jsonl"))
+@asked_of("row", rows("parameter_tags.jsonl"))
 def test_without_repair_nothing_is_edited(row: dict[str, Any]) -> None:
     result = check_all(row["raw"], "qwen3_coder_xml", TOOLS, {"repair": False}, every_split=False)
     assert not any(c.edits for c in result.calls)
@@ -83,9 +83,7 @@ def test_every_value_has_its_place() -> None:
     assert places == {"/tags/0": "a &lt; b", "/tags/1": "c", "/limit": " 3"}
 
 
-@pytest.mark.parametrize(
-    "row", [r for r in load("parameter_tags.jsonl") if "edits" in str(r["calls"])]
-)
+@asked_of("row", [r for r in load("parameter_tags.jsonl") if "edits" in str(r["calls"])])
 def test_the_edited_text_reads_without_edits(row: dict[str, Any]) -> None:
     for call in tp.parse(row["raw"], "qwen3_coder_xml", TOOLS).calls:
         if not call.readable or call.segment.body is None:
@@ -97,7 +95,7 @@ def test_the_edited_text_reads_without_edits(row: dict[str, Any]) -> None:
         assert call.arguments_json in [c.arguments_json for c in again if not c.edits]
 
 
-@each_case
+@every_case
 def test_what_is_written_reads_back(arguments: dict[str, Any]) -> None:
     text = QWEN3_CODER_XML.write_call("w", json.dumps(arguments), SPECS["w"])
     (call,) = check_all(text, "qwen3_coder_xml", TOOLS, every_split=False).calls

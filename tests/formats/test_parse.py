@@ -12,13 +12,13 @@ import toolparse_lab as tp
 from tests.cases.check import decode, eq
 from tests.core_cases import CORE, SHIPPED, load, rows
 from tests.laws import check_all
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.formats.json.mix import json_mix_protocol
 
 TOOLS = json.loads((CORE / "parse_tools.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("case", rows("parse.jsonl"))
+@asked_of("case", rows("parse.jsonl"))
 def test_parse(case: dict[str, Any]) -> None:
     result = check_all(case["raw"], case["protocol"], TOOLS, case.get("options"), every_split=False)
     assert [[s.kind, s.span.of(result.raw)] for s in result.segments] == case["segments"]
@@ -43,14 +43,14 @@ def shipped() -> list[Any]:
     return out
 
 
-@pytest.mark.parametrize(("case", "protocol"), shipped())
+@asked_of(("case", "protocol"), shipped())
 def test_shipped_cases(case: dict[str, Any], protocol: str) -> None:
     result = tp.parse(case["raw"], protocol, case["tools"])
     found = [{"name": c.name, "arguments": c.arguments} for c in result.calls if c.ok]
     assert eq(decode(case["calls"]), found), result.why()
 
 
-@pytest.mark.parametrize("case", rows("parse.jsonl"))
+@asked_of("case", rows("parse.jsonl"))
 @pytest.mark.parametrize("size", [1, 3])
 def test_chunks_change_nothing(case: dict[str, Any], size: int) -> None:
     raw = case["raw"]
@@ -60,7 +60,7 @@ def test_chunks_change_nothing(case: dict[str, Any], size: int) -> None:
     assert parser.close() == tp.parse(raw, case["protocol"], TOOLS, case.get("options"))
 
 
-@pytest.mark.parametrize("protocol", list(tp.protocols()))
+@asked_of("protocol", list(tp.protocols()))
 def test_written_calls_read_back(protocol: str) -> None:
     tool = tp.ToolSpec.of(TOOLS[2])
     arguments = {"path": "a/b é😀 <x> & \"q\" 'r' \\ \n", "tags": ["x", "y"]}

@@ -21,7 +21,7 @@ from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
 from tests.laws import examples
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import object_schema
 from toolparse_lab.core.errors import BadOptions, BadToolSpec, UnwritableCall
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
@@ -213,7 +213,7 @@ def out_of_reach(error: Any) -> bool:
 FORMS = ("hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml")
 
 
-@pytest.mark.parametrize("tool", [TRIP, *TOOLS.values()], ids=lambda t: t.name)
+@asked_of("tool", [TRIP, *TOOLS.values()], ids=lambda t: t.name)
 @pytest.mark.parametrize("protocol_id", FORMS)
 def test_everything_it_produces_is_a_valid_call(tool: ToolSpec, protocol_id: str) -> None:
     grammar = tp.protocols()[protocol_id].write_grammar([tool])

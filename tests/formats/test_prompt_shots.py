@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import object_schema
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.core.values import leaves
@@ -29,7 +29,7 @@ def tool(
     return ToolSpec.of({"name": name, "description": description, "parameters": schema})
 
 
-@pytest.mark.parametrize("spec", TOOLS.values(), ids=lambda t: t.name)
+@asked_of("spec", TOOLS.values(), ids=lambda t: t.name)
 def test_examples_satisfy_the_schemas_of_the_cases(spec: ToolSpec) -> None:
     validator = Draft202012Validator(
         spec.schema, format_checker=Draft202012Validator.FORMAT_CHECKER
@@ -113,7 +113,7 @@ def test_fixed_examples_avoid_names_and_words_of_the_case() -> None:
     assert not {"set_alarm", "measure_distance", "lock_all"}.intersection(names)
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r["target"]], ids=lambda r: r["id"])
+@asked_of("row", [r for r in ROWS if r["target"]], ids=lambda r: r["id"])
 def test_no_case_is_given_away(row: dict[str, Any]) -> None:
     text = (
         row["input"]
@@ -152,7 +152,7 @@ def test_every_shape_of_a_definition_keeps_its_examples(definition: Mapping[str,
     assert "inputExamples" not in tool.to_openai()["function"]
 
 
-@pytest.mark.parametrize("protocol", tp.protocols())
+@asked_of("protocol", tp.protocols())
 def test_a_prompt_shows_each_example_as_the_format_writes_a_call(protocol: str) -> None:
     middleware = tp.create_tool_middleware(protocol)
     params = {"messages": [{"role": "user", "content": "Hi"}], "tools": [WEATHER]}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import object_schema
 from toolparse_lab.core.errors import BadToolSpec
 from toolparse_lab.core.toolspec import ToolSpec
@@ -198,7 +198,7 @@ def read_value(protocol: str, rule: TypeRule, value: str) -> object:
     return call.arguments[rule.parameter]
 
 
-@pytest.mark.parametrize(("protocol", "rule"), RULES)
+@asked_of(("protocol", "rule"), RULES)
 def test_the_right_example_has_its_type_in_its_own_format(protocol: str, rule: TypeRule) -> None:
     assert type(read_value(protocol, rule, rule.example)) is TYPES[rule.json_type]
 

@@ -10,7 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.laws import check_all
-from tests.tables import each_case
+from tests.tables import each_case, every_case
 from tests.tools import tool_named
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.formats.base import Protocol
@@ -52,7 +52,7 @@ def test_results_between_delimiters_of_the_spec() -> None:
     assert tags.format_tool_response({"name": "t", "content": 1}) == "[R]\n1\n[/R]"
 
 
-@each_case
+@every_case
 def test_a_wrong_spec_names_its_field(field: str, spec: Any) -> None:
     with pytest.raises(tp.errors.BadSpec) as caught:
         tp.Protocol.from_spec(spec)

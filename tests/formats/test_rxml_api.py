@@ -17,7 +17,7 @@ import toolparse_lab as tp
 from tests.core_cases import SHIPPED, load, rows
 from tests.growth import grows_linearly
 from tests.laws import examples
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import object_schema
 from toolparse_lab.arguments.rjson.positions import apply_edits
 from toolparse_lab.arguments.schema.view import view_of
@@ -55,7 +55,7 @@ def run(case: dict[str, Any], read: Callable[..., Any]) -> Any:
     return value
 
 
-@pytest.mark.parametrize("case", rows("rxml_api.jsonl"))
+@asked_of("case", rows("rxml_api.jsonl"))
 def test_parse_and_read(case: dict[str, Any]) -> None:
     if "error" in case:
         for read in (rxml.parse, rxml.read):
@@ -79,7 +79,7 @@ def snake(name: str) -> str:
     return re.sub(r"[A-Z]", lambda m: "_" + m[0].lower(), name)
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "case",
     [
         pytest.param(c, id=c["id"])

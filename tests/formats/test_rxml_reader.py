@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.core_cases import CORE, rows
 from tests.growth import grows_linearly
 from tests.laws import examples
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.arguments.rjson.positions import apply_edits
 from toolparse_lab.arguments.schema.view import view_of
@@ -33,7 +33,7 @@ def reader(case: dict[str, Any], body: str | None = None) -> ElementReader:
     )
 
 
-@pytest.mark.parametrize("case", rows("rxml_reader.jsonl"))
+@asked_of("case", rows("rxml_reader.jsonl"))
 def test_read(case: dict[str, Any]) -> None:
     r = reader(case)
     if "refuse" in case:
@@ -59,7 +59,7 @@ def test_the_edited_body_reads_strictly_to_the_same(case: dict[str, Any]) -> Non
     assert again.edits == []
 
 
-@pytest.mark.parametrize("case", [c for c in rows("rxml_reader.jsonl") if "value" in c.values[0]])
+@asked_of("case", [c for c in rows("rxml_reader.jsonl") if "value" in c.values[0]])
 def test_every_leaf_has_a_place(case: dict[str, Any]) -> None:
     from toolparse_lab.core.values import leaves
 

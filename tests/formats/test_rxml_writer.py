@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import tool_named
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import Num
@@ -71,7 +71,7 @@ for _ in range(5000):
     DEEP = {"a": DEEP}
 
 
-@pytest.mark.parametrize(
+@asked_of(
     ("root", "value"),
     [
         ("", 1), ("a b", 1), ("1a", 1), ("a<", 1), ("r\n", 1), ("r", {"a b": 1}), ("r", {"": 1}),

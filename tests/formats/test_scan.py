@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.core_cases import rows
 from tests.growth import grows_linearly
 from tests.laws import examples
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.core.toolspec import ToolSpec
 from toolparse_lab.formats.base import NeedMore
 from toolparse_lab.formats.json.scan import JsonBody
@@ -42,7 +42,7 @@ def run(scanner: Scanner, chunks: list[str]) -> Close | None:
     return scanner.finish()
 
 
-@pytest.mark.parametrize("case", rows("scan.jsonl"))
+@asked_of("case", rows("scan.jsonl"))
 def test_where_a_body_ends(case: dict[str, Any]) -> None:
     text, make = case["text"], MAKERS[case["scanner"]]
     want = case["close"]

@@ -11,7 +11,7 @@ import pytest
 import toolparse_lab as tp
 from tests.laws import EXHAUSTIVE, check_all
 from tests.parser.test_texts import TOOLS as TEXT_TOOLS
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.formats import registry
 
 
@@ -66,7 +66,7 @@ def test_a_text_that_ends_early_yields_no_other_call(protocol: str) -> None:
             assert calls == CALLS[: len(calls)], text[:end]
 
 
-@pytest.mark.parametrize("protocol", ROWS)
+@asked_of("protocol", ROWS)
 def test_without_special_tokens_there_are_the_same_calls_or_fewer(protocol: str) -> None:
     text = _SPECIAL.sub("", written(protocol))
     for name in (protocol, "auto"):

@@ -19,7 +19,7 @@ from tests.core_cases import CORE, rows
 from tests.formats.test_parameter_tags import told
 from tests.growth import grows_linearly
 from tests.laws import check_all, examples
-from tests.tables import each_case
+from tests.tables import asked_of, each_case, every_case
 from toolparse_lab.arguments.schema.view import view_of
 from toolparse_lab.core.errors import UnwritableCall
 from toolparse_lab.core.toolspec import tool_specs
@@ -34,13 +34,13 @@ TOOLS = json.loads((CORE / "tag_tools.json").read_text("utf-8"))
 SPECS = {t.name: t for t in tool_specs(TOOLS)}
 
 
-@pytest.mark.parametrize("row", rows("yaml_xml.jsonl"))
+@asked_of("row", rows("yaml_xml.jsonl"))
 def test_each_text_is_read_as_the_table_says(row: dict[str, Any]) -> None:
     expected = {k: row[k] for k in ("calls", "text") if k in row}
     assert told(check_all(row["raw"], "yaml_xml", TOOLS)) == expected
 
 
-@pytest.mark.parametrize("row", rows("yaml_xml.jsonl"))
+@asked_of("row", rows("yaml_xml.jsonl"))
 def test_auto_keeps_the_laws_on_them(row: dict[str, Any]) -> None:
     check_all(row["raw"], "auto", TOOLS)
 
@@ -50,7 +50,7 @@ def test_auto_looks_past_a_shared_opener(raw: str, owner: str) -> None:
     assert [c.protocol for c in check_all(raw, "auto", TOOLS).calls] == [owner]
 
 
-@each_case
+@every_case
 def test_plain_scalars_mean_what_yaml_1_2_says(text: str, value: Any) -> None:
     found = resolve_plain(text)
     assert found == value

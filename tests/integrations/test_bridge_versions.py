@@ -10,6 +10,7 @@ import pytest
 
 from tests.bridge import litellm
 from tests.bridge_calls import CASES, outcomes
+from tests.tables import asked_of
 from toolparse_lab.runner.local.setup import local_model_ready
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +35,7 @@ def test_every_way_through_the_bridge() -> None:
     assert {k: v for k, v in found.items() if v != list(CASES[k.partition(": ")[2]][2])} == {}
 
 
-@pytest.mark.parametrize("line", sorted(set(DEPENDENCIES)))
+@asked_of("line", sorted(set(DEPENDENCIES)))
 def test_the_gate_names_a_version_of_each_dependency(line: str) -> None:
     found = re.match(r"([\w.-]+)(?:\[\w+\])?>=([\w.]+)", line)
     assert found is not None, f"{line}: a dependency has a lower bound"

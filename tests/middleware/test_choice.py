@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
 from tests.middleware.test_transform import HERMES, TOOLS
-from tests.tables import each_case
+from tests.tables import each_case, every_case
 from tests.tools import object_schema
 from toolparse_lab.core.errors import BadOptions, BadToolChoice
 from toolparse_lab.middleware import create_dynamic_if_then_else_schema
@@ -124,7 +124,7 @@ def test_a_forced_answer_is_one_call(text: str, content: str | None) -> None:
     assert answer.result.calls[0].origin("/city").span.of(answer.result.raw) == "A"
 
 
-@each_case
+@every_case
 @pytest.mark.parametrize("finish", ["stop", "length"])
 def test_what_is_not_one_call_stays_text(text: str, finish: str) -> None:
     errors: list[Any] = []

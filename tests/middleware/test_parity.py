@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from tests.laws import EXAMPLES
 from tests.parser.test_laws import PIECES
+from tests.tables import asked_of
 from toolparse_lab.entry.laws import TOOLS
 from toolparse_lab.formats.reasoning import is_end, mark_in
 from toolparse_lab.formats.registry import family_heads
@@ -170,7 +171,7 @@ def load() -> list[Any]:
     return out
 
 
-@pytest.mark.parametrize(("protocol", "raw", "tools"), load())
+@asked_of(("protocol", "raw", "tools"), load())
 def test_every_chunking_of_a_case(protocol: str, raw: str, tools: Any) -> None:
     middleware = MIDDLEWARES[protocol]
     turn = turn_of(middleware, tools)

@@ -9,7 +9,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.core_cases import SHIPPED, load
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.core.errors import BadToolSpec, UnreadableInput
 from toolparse_lab.formats.auto import AUTO, may_hold_call
 from toolparse_lab.formats.base import Opening
@@ -44,7 +44,7 @@ BEHIND_A_HEAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, id=c["id"]) for c in CASES])
+@asked_of("case", [pytest.param(c, id=c["id"]) for c in CASES])
 def test_auto_reads_a_clean_answer_as_its_own_format_does(case: dict[str, Any]) -> None:
     alone = tp.parse(case["raw"], case["format"], case["tools"])
     both = tp.parse(case["raw"], "auto", case["tools"])
@@ -97,7 +97,7 @@ def test_tools_in_the_place_of_a_protocol_are_told_so() -> None:
         assert 'tp.parse(text, "auto", tools)' in str(caught.value)
 
 
-@pytest.mark.parametrize("protocol", ["auto", *tp.protocols()])
+@asked_of("protocol", ["auto", *tp.protocols()])
 def test_openers_of_elements_are_text_where_no_tool_is_known(protocol: str) -> None:
     raw = "see <f> and <!-- a --> and <function"
     result = tp.parse(raw, protocol)
@@ -105,7 +105,7 @@ def test_openers_of_elements_are_text_where_no_tool_is_known(protocol: str) -> N
     assert "".join(s.span.of(raw) for s in result.segments) == raw
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, id=c["id"]) for c in CASES])
+@asked_of("case", [pytest.param(c, id=c["id"]) for c in CASES])
 def test_a_sure_body_opens_what_asking_all_formats_opens(case: dict[str, Any]) -> None:
     from toolparse_lab.formats.auto import AnyEnvelope
 

@@ -10,7 +10,8 @@ import pytest
 
 import toolparse_lab as tp
 from tests.cases.check import check, eq
-from tests.conformance import _ANSWERS, PROTOCOLS, answer
+from tests.conformance import PROTOCOLS, answer
+from tests.tables import asked_of
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -25,10 +26,8 @@ def _known(protocol: Any) -> bool:
     return protocol is None or PROTOCOLS.get(protocol, protocol) in tp.protocols()
 
 
-@pytest.mark.parametrize("case", _load("middleware.jsonl"), ids=lambda c: c["id"])
+@asked_of("case", _load("middleware.jsonl"), ids=lambda c: c["id"])
 def test_middleware_case(case: dict[str, Any]) -> None:
-    if case["op"] not in _ANSWERS or not _known(case.get("protocol")):
-        pytest.skip(f"not built yet: {case['op']} {case.get('protocol', '')}")
     assert check(case["expect"], json.loads(json.dumps(answer(case)))) is None
 
 

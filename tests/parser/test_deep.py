@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.laws import EXHAUSTIVE
 from tests.tools import object_schema
 from toolparse_lab.arguments.rjson.positions import MAX_LEVELS, find_places
 from toolparse_lab.arguments.rjson.strict import read_if_strict
@@ -19,7 +20,7 @@ from toolparse_lab.arguments.schema.validate import validate
 from toolparse_lab.core.values import read_plain, read_strict, same, write_canonical
 from toolparse_lab.core.values.canonical import read_deep, write_deep
 
-DEEP = 20_000
+DEEP = 20_000 if EXHAUSTIVE else 5_000
 LINK = {
     "type": "object",
     "properties": {"v": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},

@@ -10,7 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import CORE, rows
 from tests.growth import grows_linearly
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import tool_named
 from toolparse_lab.core.types import Retract, Span
 from toolparse_lab.formats.registry import family_heads
@@ -122,7 +122,7 @@ def test_a_held_text_longer_than_a_block_is_read_the_same() -> None:
 
 @pytest.mark.parametrize("size", [4, 1_000_000])
 @pytest.mark.parametrize("lead", ["", '<tool_call>{"name": "f", "arguments": "', "<put><path>"])
-@pytest.mark.exhaustive(7)
+@pytest.mark.exhaustive(13)
 @each_case
 def test_cost_is_linear(protocol: str, piece: str, size: int, lead: str) -> None:
     def parse(length: int) -> None:
@@ -213,7 +213,7 @@ FILLER = "A line of the answer that says nothing of calls.\n" * 90  # more than 
 CASE_TOOLS = json.loads((CORE / "parse_tools.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("case", rows("parse.jsonl")[::3])
+@asked_of("case", rows("parse.jsonl")[::3])
 def test_chunks_longer_than_a_block_read_as_single_characters_do(case: dict[str, Any]) -> None:
     raw = case["raw"] + "\n" + FILLER + case["raw"] + "\n"
     parser = tp.stream(case["protocol"], CASE_TOOLS, case.get("options"))

@@ -84,7 +84,7 @@ def teach(protocol: str, name: str) -> None:
 
 @pytest.mark.parametrize("protocol", [*TAGS, *OTHERS])
 @pytest.mark.parametrize("auto", [False, True])
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(
     calls=st.lists(st.tuples(GAPS, CALLS), min_size=1, max_size=4),
     before=st.sampled_from(["", "So:\n", "> ", "`", "I'm at it.\n\n"]),

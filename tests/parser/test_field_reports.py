@@ -10,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.core_cases import SHIPPED, load
+from tests.tables import asked_of
 
 CASES = load("field_reports.jsonl", SHIPPED)
 READ = [case for case in CASES if case["kind"] != "ingest"]
@@ -42,7 +43,7 @@ def streamed(text: str, protocol: str, tools: Any, size: int) -> tp.ParseResult:
     return parser.close()
 
 
-@pytest.mark.parametrize("case", READ, ids=lambda case: case["id"])
+@asked_of("case", READ, ids=lambda case: case["id"])
 def test_reports(case: dict[str, Any]) -> None:
     text, tools = case["text"], case["tools"]
     for protocol in dict.fromkeys((case["protocol"], "auto")):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import tool_named
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_completion
@@ -139,7 +139,7 @@ def test_run(way: str, native: bool, target: str) -> None:
 
 @pytest.mark.parametrize("protocol", ["auto", "hermes", "openai_json"])
 @pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("way", [way for way in WAYS if WAYS[way][2] == UNPARSEABLE])
+@asked_of("way", [way for way in WAYS if WAYS[way][2] == UNPARSEABLE])
 def test_parsed(way: str, streamed: bool, protocol: str) -> None:
     result = tp.parse(chunks(way) if streamed else response(way), protocol, [TOOL])
     # The content holds what the server's call lost, so it may be read instead.

@@ -9,7 +9,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import SHIPPED, load
 from tests.laws import EXHAUSTIVE, check_all
-from tests.tables import table
+from tests.tables import asked_of, table
 from toolparse_lab.core.types import CallEnd, Withdrawn
 from toolparse_lab.entry.parse import Reader
 
@@ -36,7 +36,7 @@ SPOKEN = [pytest.param(row, id=title) for title, row in CASES if "finish_reason"
 FORCED = [pytest.param(row, id=title) for title, row in CASES if "finish_reason" in row]
 
 
-@pytest.mark.parametrize("row", SPOKEN)
+@asked_of("row", SPOKEN)
 def test_only_these_calls_are_executable(row: dict[str, Any]) -> None:
     result = check_all(row["raw"], row["protocol"], TOOLS)
     executable = [call for call in result.calls if call.valid]
@@ -48,7 +48,7 @@ def test_only_these_calls_are_executable(row: dict[str, Any]) -> None:
     assert set(row.get("problems", ())) <= {problem.code for problem in result.problems}
 
 
-@pytest.mark.parametrize("row", FORCED)
+@asked_of("row", FORCED)
 @pytest.mark.parametrize(
     "choice", ["required", {"type": "function", "function": {"name": "delete"}}]
 )
@@ -88,14 +88,14 @@ FORMATS = [
 ]
 
 
-@pytest.mark.parametrize(("protocol", "raw", "tools"), [*FORMATS, *NESTED])
+@asked_of(("protocol", "raw", "tools"), [*FORMATS, *NESTED])
 @pytest.mark.parametrize("auto", [False, True], ids=["own", "auto"])
 def test_no_prefix_executes_what_the_whole_does_not(
     protocol: str, raw: str, tools: list[Any], auto: bool
 ) -> None:
     reader = Reader("auto" if auto else protocol, tools)
     wanted = [(c.name, c.arguments_json) for c in reader.parse(raw).calls if c.valid]
-    step = 1 if EXHAUSTIVE else 7
+    step = 1 if EXHAUSTIVE else 13
     for end in range(len(raw) % step, len(raw), step):
         calls = [(c.name, c.arguments_json) for c in reader.parse(raw[:end]).calls if c.valid]
         assert calls == wanted[: len(calls)], raw[:end]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
 
 import toolparse_lab as tp
 from tests.growth import grows_linearly
-from tests.laws import check_all
-from tests.tables import each_case
+from tests.laws import check_all, part
+from tests.tables import asked_of, each_case, every_case
 from toolparse_lab.entry.parse import Reader
 from toolparse_lab.formats.json.scan import ends_in_value
 from toolparse_lab.formats.registry import family_heads
@@ -87,14 +88,12 @@ def inner_calls(protocol: str) -> list[str]:
 @pytest.mark.exhaustive(3)
 def test_a_call_in_a_value_is_never_executable(protocol: str, auto: bool) -> None:
     reader = Reader("auto" if auto else protocol, TOOLS)
-    for before, behind in outer_calls(protocol):
-        again = f"{before}z{behind}"
-        endings = ("", " it.\n\nSorry.", f" it\n{again}", f" it{behind}")
-        for inner in inner_calls(protocol):
-            for ending in endings:
-                raw = before + inner + ending
-                calls = [c for c in reader.parse(raw).calls if c.valid and c.name != "note"]
-                assert not calls, raw
+    endings = ("", " it.\n\nSorry.", " it\n{0}z{1}", " it{1}")
+    every = [*product(outer_calls(protocol), inner_calls(protocol), endings)]
+    for (before, behind), inner, ending in part(every, 3, auto):
+        raw = before + inner + ending.replace("{0}", before).replace("{1}", behind)
+        calls = [c for c in reader.parse(raw).calls if c.valid and c.name != "note"]
+        assert not calls, raw
 
 
 @pytest.mark.parametrize("protocol", ["hermes", "morph_xml", "qwen3_coder_xml", "auto"])
@@ -105,7 +104,7 @@ def test_the_laws_hold_behind_open_heads(protocol: str) -> None:
 
 
 @each_case
-@pytest.mark.parametrize("protocol", [p for p in family_heads() if p != "openai_json"])
+@asked_of("protocol", [p for p in family_heads() if p != "openai_json"])
 def test_what_is_only_shown_is_not_executable(text: str, protocol: str) -> None:
     call = written(protocol, "delete", {"id": "1"})
     raw = text.replace("CALL", call)
@@ -118,7 +117,7 @@ def test_what_is_only_shown_is_not_executable(text: str, protocol: str) -> None:
             assert [c.valid for c in behind.calls if c.ok][-1:] == [True], name
 
 
-@each_case
+@every_case
 @pytest.mark.parametrize("protocol", ["hermes", "gemma", "kimi_k2", "qwen3_coder_xml"])
 def test_words_about_a_tool_open_nothing(text: str, protocol: str) -> None:
     result = tp.parse(text + "\n" + written(protocol, "delete", {"id": "1"}), protocol, TOOLS)

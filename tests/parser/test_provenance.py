@@ -14,7 +14,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.core_cases import rows
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import object_schema, tool_named
 from toolparse_lab.arguments.rjson.positions import apply_edits
 from toolparse_lab.arguments.rjson.strict import Refusal
@@ -38,7 +38,7 @@ TOOL = tool_named(
 )
 
 
-@pytest.mark.parametrize("case", rows("origins.jsonl"))
+@asked_of("case", rows("origins.jsonl"))
 def test_origins(case: dict[str, Any]) -> None:
     (call,) = tp.parse(
         case["raw"], case["protocol"], [TOOL], {"coerce": case.get("policy", "safe")}

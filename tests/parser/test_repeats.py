@@ -12,6 +12,7 @@ import pytest
 import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.laws import check_all
+from tests.tables import asked_of
 from toolparse_lab.core.types import CallDelta, CallEnd, CallStart, Retract
 
 TOOLS = [
@@ -80,7 +81,7 @@ def check(text: str, protocol: str, groups: list[list[Call]], meant: list[Call])
     assert parser.close() == result
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@asked_of("plan", PLANS)
 @pytest.mark.parametrize("protocol", FORMATS)
 def test_calls_that_are_said_again_behind_words_run_once(protocol: str, plan: str) -> None:
     groups, meant = PLANS[plan]
@@ -89,7 +90,7 @@ def test_calls_that_are_said_again_behind_words_run_once(protocol: str, plan: st
         check(text, name, groups, meant)
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@asked_of("plan", PLANS)
 @pytest.mark.parametrize("fence", ["", "python", "json"])
 def test_calls_on_lines_and_in_fences_run_once(fence: str, plan: str) -> None:
     groups, meant = PLANS[plan]
@@ -188,8 +189,8 @@ OPENERS = {
 GAPS = ("", "\n", " \n\n")
 
 
-@pytest.mark.parametrize("gap", GAPS)
-@pytest.mark.parametrize("times", [1, 2, 5])
+@asked_of("gap", GAPS)
+@asked_of("times", [1, 2, 5])
 @pytest.mark.parametrize("protocol", OPENERS)
 @pytest.mark.parametrize("auto", [False, True])
 def test_one_call_begins(protocol: str, auto: bool, times: int, gap: str) -> None:

@@ -9,19 +9,15 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.core_cases import CORE, load
-from tests.laws import check_all
+from tests.core_cases import CORE, load, titled
+from tests.laws import check_all, part
+from tests.tables import asked_of, for_each
 
 TEXTS = CORE / "texts"
 TOOLS = json.loads((TEXTS / "tools.json").read_text("utf-8"))
 SHORT = 400  # characters; longer texts are not split
-ROWS = [
-    (f"{file.stem}: {row['title']}", row)
-    for file in sorted(TEXTS.glob("*.jsonl"))
-    for row in load(file.name, TEXTS)
-]
-CASES = [pytest.param(row, id=title) for title, row in ROWS]
-CUT = [pytest.param(row, id=title) for title, row in ROWS if row.get("cut")]
+ROWS = {file.stem: load(file.name, TEXTS) for file in sorted(TEXTS.glob("*.jsonl"))}
+ALL = [row for rows in ROWS.values() for row in rows]
 
 
 def tools_of(case: dict[str, Any]) -> Any:
@@ -36,9 +32,14 @@ def called(result: tp.ParseResult) -> tuple[list[Any], list[Any]]:
     )
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_text_holds_these_calls(case: dict[str, Any]) -> None:
-    every_split = len(case["raw"]) < SHORT
+@pytest.mark.parametrize("file", ROWS)
+def test_texts_hold_these_calls(file: str) -> None:
+    split = [row["title"] for row in part(ROWS[file], 3)]
+    for_each(titled(ROWS[file]), lambda case: holds(case, case["title"] in split))
+
+
+def holds(case: dict[str, Any], is_split: bool) -> None:
+    every_split = is_split and len(case["raw"]) < SHORT
     results = [
         check_all(case["raw"], protocol, tools_of(case), every_split=every_split)
         for protocol in (case["protocol"], *case.get("also", ()))
@@ -60,16 +61,16 @@ def test_a_text_holds_these_calls(case: dict[str, Any]) -> None:
 
 
 def test_without_repair_and_recovery_only_strict_calls_are_read() -> None:
-    for title, row in ROWS:
+    for row in part(ALL, 3):
         options = {"repair": False, "recover": False}
         strict = tp.parse(row["raw"], row["protocol"], tools_of(row), options)
-        assert not any(call.edits for call in strict.calls), title
+        assert not any(call.edits for call in strict.calls), row["title"]
         unknown = tp.parse(row["raw"], row["protocol"])
         for result in (strict, unknown):
-            assert all(segment.kind != "recovered" for segment in result.segments), title
+            assert all(segment.kind != "recovered" for segment in result.segments), row["title"]
 
 
-@pytest.mark.parametrize("case", CUT)
+@asked_of("case", titled([row for row in ALL if row.get("cut")]))
 def test_a_text_that_ends_early_holds_the_same_calls_or_fewer(case: dict[str, Any]) -> None:
     for end in range(len(case["raw"])):
         calls, _ = called(tp.parse(case["raw"][:end], case["protocol"], tools_of(case)))

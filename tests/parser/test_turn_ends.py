@@ -4,13 +4,13 @@ elsewhere."""
 from __future__ import annotations
 
 from functools import cache
-from itertools import cycle
+from itertools import count, cycle
 
 import pytest
 
 import toolparse_lab as tp
 from tests.growth import grows_linearly
-from tests.laws import EXHAUSTIVE, check_all
+from tests.laws import EXHAUSTIVE, check_all, part
 from tests.tables import each_case
 from tests.tools import tool_named
 from tests.unwanted import TOOLS as UNWANTED
@@ -32,7 +32,7 @@ def written(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", [name for name in tp.protocols() if written(name)])
-@pytest.mark.exhaustive(3)
+@pytest.mark.exhaustive(5)
 def test_behind_a_call_they_are_no_text(name: str) -> None:
     alone = tp.parse(written(name), name, TOOLS)
     for end in TURN_ENDS:
@@ -90,13 +90,14 @@ _HEADINGS = (
 
 @pytest.mark.parametrize("indent", ["", " " * 4, " " * 9, " " * 40, "\t\t"])
 def test_a_pair_of_role_headers_ends_the_turn_at_any_indent(indent: str) -> None:
-    turn = cycle(_PAIRS)  # by day each format has one of them
+    # By day each format has one of them, and each text one reader.
+    turn, reader = cycle(_PAIRS), count()
     for id, protocol in formats().items():
         call = write(protocol, "delete", {})
         for theirs, own in _PAIRS if EXHAUSTIVE else [next(turn)]:
             turns = f"{indent}{theirs}\n{indent}Empty it.\n{indent}{own}\n{call}"
             for text in (f"Sure.\n{turns}", f"Sure.\n```\n{turns}\n```", f"```\n{turns}\n```"):
-                for name in (id, "auto"):
+                for name in part((id, "auto"), 2, next(reader)):
                     assert not executed(tp.parse(text, name, UNWANTED).calls), (name, text)
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import toolparse_lab as tp
 from tests.core_cases import load
 from tests.laws import check_all
+from tests.tables import asked_of
 
 CASES = load("unwanted_calls.jsonl")
 
@@ -38,7 +37,7 @@ def executable(result: tp.ParseResult) -> list[list[Any]]:
     return [[call.name, call.arguments] for call in result.calls if call.ok and call.valid]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["title"])
+@asked_of("case", CASES, ids=lambda case: case["title"])
 def test_only_what_the_model_called_may_run(case: dict[str, Any]) -> None:
     result = check_all(case["raw"], case["protocol"], TOOLS)
     assert executable(result) == case["calls"]

@@ -7,10 +7,11 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.laws import examples
 from tests.quotations import CALLS, TOOLS, asked, formats, written
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.entry.parse import Reader
@@ -118,6 +119,7 @@ def settings_of(name: str) -> list[Setting]:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
+@settings(max_examples=examples(40))
 @given(arguments=OBJECTS, around=st.sampled_from(AROUND), spaced=st.booleans())
 @pytest.mark.exhaustive(4)
 def test_a_call_is_read_by_the_form_in_which_it_is_written(
@@ -144,6 +146,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=5).map("".join)
     ["qwen3_coder_xml", "glm47_compact", "seed_oss", "dots", "muse_atem", "anthropic_legacy",
      "bfcl_concise_xml_tag", "minimax_m2", "morph_xml"],
 )  # fmt: skip
+@settings(max_examples=examples(40))
 @given(texts=st.tuples(TEXTS, TEXTS), around=st.sampled_from(AROUND))
 @pytest.mark.exhaustive(3)
 def test_texts_with_tags_are_read_as_the_engine_reads_them(

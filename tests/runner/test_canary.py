@@ -14,6 +14,7 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI, failure
 from tests.replay_server import Answer, Asked, event_answer, json_answer
+from tests.tables import asked_of
 from toolparse_lab.entry.foreign.protocol import AnyProtocol, any_protocol
 from toolparse_lab.experiments.endpoint_check import canary_for, judge
 from toolparse_lab.formats.registry import family_heads
@@ -64,7 +65,7 @@ def test_a_copy_without_its_delimiters_is_a_failure_of_the_endpoint(protocol: st
     assert "stripped" in cell.why
 
 
-@pytest.mark.parametrize("protocol", [*TEXT, "openai_json", "native"])
+@asked_of("protocol", [*TEXT, "openai_json", "native"])
 @pytest.mark.parametrize(
     "said", ["heron", "I cannot copy that.", "{", '{"word": "heron"}', "<copy>\n</copy>", "```\n"]
 )

@@ -12,7 +12,7 @@ from openai.types.chat import ChatCompletionChunk
 from tests import replay_server
 from tests.mock_openai import MockOpenAI
 from tests.replay_server import ReplayServer
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.runner.answer import Answer
 from toolparse_lab.runner.complete import complete
@@ -105,7 +105,7 @@ ODD: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("odd", ODD, ids=repr)
+@asked_of("odd", ODD, ids=repr)
 @each_case
 def test_a_chunk_as_dicts_says_what_the_chunk_says(place: int, name: str, odd: Any) -> None:
     levels: list[dict[str, Any]] = [

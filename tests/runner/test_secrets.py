@@ -23,7 +23,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from tests.tools import object_schema
 from toolparse_lab.core.errors import BadSettings, ProviderError, StoreError
 from toolparse_lab.runner.complete import guard_logs
@@ -351,7 +351,7 @@ FORMS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@asked_of("form", FORMS)
 @pytest.mark.parametrize("secret", PLANTED.values(), ids=PLANTED)
 def test_a_secret_is_removed_in_every_form(form: str, secret: str) -> None:
     written = f"before {FORMS[form](secret)} behind"

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from tests.render_samples import HOSTILE, example, hostile, plain, several
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.core.types import Span
 from toolparse_lab.views import render_ansi
@@ -42,7 +42,7 @@ def test_every_style_shows_the_whole_text(style: AnsiStyle) -> None:
 
 
 @pytest.mark.parametrize("color", [True, False])
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+@asked_of("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_no_control_character_of_the_model_gets_through(text: str, color: bool) -> None:
     out = render_ansi(hostile(text), color=color)
     rest = OURS.sub("", out) if color else out

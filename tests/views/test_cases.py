@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import asked_of
 from tests.views.test_html import Reader
 from toolparse_lab.core.types import Span
 from toolparse_lab.views import render_ansi, render_diff, render_result
@@ -30,7 +31,7 @@ def cases() -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("case", cases())
+@asked_of("case", cases())
 def test_every_view_of_every_case(case: dict[str, Any]) -> None:
     known = tp.protocols()
     protocol = case.get("format", "auto")
@@ -47,7 +48,7 @@ def test_every_view_of_every_case(case: dict[str, Any]) -> None:
     assert "".join(result.raw[r.start : r.end] for r in runs) == result.raw
 
 
-@pytest.mark.parametrize("case", cases())
+@asked_of("case", cases())
 def test_the_widget_links_every_leaf_that_has_a_place(case: dict[str, Any]) -> None:
     known = tp.protocols()
     protocol = case.get("format", "auto")
