@@ -244,3 +244,17 @@ def test_text_that_only_looked_like_a_call_is_read_again_as_it_stands() -> None:
     result = tp.parse(raw, "hermes", TOOLS)
     assert result == parser.close()
     assert not any(call.ok for call in result.calls)
+
+
+def test_an_answer_of_endless_refused_calls_ends_as_text() -> None:
+    # Each of them takes as long as a call.
+    tool = tool_named("f")
+    raw = '<tool_call>"' * 600 + '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    result = tp.parse(raw, "hermes", [tool])
+    assert len(result.calls) == 500
+    assert not any(call.ok for call in result.calls)
+    assert "call.too-many" in [problem.code for problem in result.problems]
+    parser = tp.stream("hermes", [tool])
+    for at in range(0, len(raw), 50):
+        parser.feed(raw[at : at + 50])
+    assert parser.close() == result

@@ -418,6 +418,7 @@ _SENTENCES = {
     "call.repeated-set":
         "After words, or in another list, the answer says a call again, which is executed once.",
     "call.repeated-opener": "The opener occurs several times in a row; one call begins.",
+    "call.too-many": "So many calls of the answer cannot be read that what follows them is text.",
     "call.missing-closer": "The closer is missing, but the body is complete.",
     "call.wrong-closer": "The body is whole, but another format's closer follows it.",
     "call.after-open-reasoning":

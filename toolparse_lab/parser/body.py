@@ -64,7 +64,7 @@ from .recognition.truncation import open_head, partial_closer, wrong_closer
 from .recognition.turns import find_token, is_end, is_foreign, thought_end
 from .resolve import Body, Outcome, as_draft
 from .state import Feed, Log, Setting
-from .text import TextScanner
+from .text import MOST_REFUSED, TextScanner
 
 _FREE = 4096  # characters that may be scanned again in any text, however short
 _AGAIN = 4  # and this many times its length beyond that
@@ -565,6 +565,10 @@ class BodyReader:
         resolver = self._setting.resolver
         calls: tuple[ToolCall, ...] = ()
         if isinstance(decoded, Refusal) and not opening.speculative:
+            log.refused += 1
+            if log.refused == MOST_REFUSED:
+                message = f"{MOST_REFUSED} calls cannot be read: what follows is text"
+                log.warn("call.too-many", message, Span(after, after))
             calls = resolver.leading(unit, opening, segment, len(log.segments), len(log.calls))
         at = len(log.calls) + len(calls)
         calls += resolver.calls(decoded, unit, segment, len(log.segments), at)

@@ -477,6 +477,7 @@ class Log:
         self.calls: list[ToolCall] = []  # in the order of their segments
         self.problems: list[Problem] = []
         self.events: list[Event] = []  # since the last flush
+        self.refused = 0  # bodies
         self.shown: list[tuple[Span, str]] = []  # calls that are only shown, and the evidence
         self.text_start = 0  # where the segments end, and open text begins
         # Where the first closing think tag is that no tag opened.

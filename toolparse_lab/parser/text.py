@@ -48,6 +48,10 @@ from .recognition.turns import find_turn_end
 from .resolve import as_draft
 from .state import Feed, Log, Setting
 
+# Bodies that cannot be read, each of which takes as long as a call: an answer with more of them is
+# an endless repetition, or made to cost.
+MOST_REFUSED = 500
+
 # Some models begin their answer with the head of a chat turn.
 _CHAT_START = "<|im_start|>"
 _ROLE = "assistant"
@@ -223,6 +227,7 @@ class TextScanner:
             not (quoting.fence or quoting.ticks or start < self._plain_to)
             and setting.recovers
             and not self.message_ends
+            and (at == 0 or tail[at - 1] in " \t")  # as nearly no bracket has it
             and _SENTENCE.search(quoting.before(at)[-_END_OF_SENTENCE:])
         ):
             outcome = self._recover().python.judge(tail[at:], final, start, False, in_list=True)
@@ -328,7 +333,7 @@ class TextScanner:
             closer = self._thought_end(tail, at, final)
             if closer is not None:
                 return closer
-        if not is_head:
+        if not is_head or self._log.refused >= MOST_REFUSED:
             return None
         opening = setting.protocol.envelope.open(tail, at, final, setting.tools)
         if not isinstance(opening, Opening):

@@ -122,7 +122,8 @@ _TIMES = 8  # a stream repeats its members with each chunk
 # An event of more lines and bytes is refused: joining its lines costs their square.
 _MOST_LINES, _LONG_EVENT = 64, 2**18
 _NO_STREAMS = ("application/json", "text/html", "text/plain")
-_SLICE = 4096  # bytes that are handed on at once
+# Bytes that are handed on at once, and of a stream: each of its events takes a millisecond.
+_SLICE, _SLICE_OF_STREAM = 4096, 512
 _TURN = 0.002  # seconds
 _MOST_REDIRECTS = 5
 
@@ -174,11 +175,12 @@ def _wrap_send_of(httpx: Any) -> None:
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             end, turn = self._end, time.monotonic() + _TURN
+            size = _SLICE_OF_STREAM if self._noted and not self._in_place else _SLICE
             try:
                 async for whole in self._stream:
                     end.began = end.began or self._noted
-                    for at in range(0, len(whole), _SLICE):
-                        piece = whole[at : at + _SLICE]
+                    for at in range(0, len(whole), size):
+                        piece = whole[at : at + size]
                         if self._sizes is not None:
                             self._sizes.take(piece)
                         if self._in_place and len(end.first) < _LONG_EVENT:

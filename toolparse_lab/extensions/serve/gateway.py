@@ -116,7 +116,9 @@ def serve(
 
 def set_up_litellm() -> None:
     """Let litellm print nothing and take tools, in a process that is a server's own."""
-    recording_litellm()
+    # Else it counts the tokens of answers that do not tell them, for a price nobody asks for: its
+    # tables take 40 MB, and all callers wait while they are read.
+    recording_litellm().disable_token_counter = True
     allow_tools_without_mcp()
 
 

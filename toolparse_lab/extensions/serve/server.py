@@ -35,7 +35,7 @@ MOST_BODY = 64 * 2**20  # bytes of a body that is read here; more is refused
 OURS = {"Server": "toolparse"}
 """Headers of what is answered here, which else name a library."""
 TURN = 0.002  # seconds of one stream, until all others have their turn
-_SLICE = 2**14  # bytes that a connection gets at once, so that no burst keeps the loop
+_SLICE = 2**12  # bytes that a connection gets at once, so that no burst keeps the loop
 _MOST_INTERIM = 32  # responses before the one that counts, such as 102 Processing
 _IDLE_SECONDS = 30.0  # of a connection between two requests
 _HEAD_SECONDS = 10.0  # for the head of a request
