@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.growth import grows_linearly
 from tests.tables import asked_of, each_case
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
@@ -79,8 +79,8 @@ def test_no_known_format_is_an_abstention_under_any_protocol(protocol: str) -> N
         tools = tool_specs(row["tools"])
         calls = [{"name": c["name"], "arguments": c["arguments"]} for c in row["calls"]]
         targets: list[list[Any]] = [[], calls]
+        result = tp.parse(row["raw"], protocol, tools)
         for wanted in targets:
-            result = tp.parse(row["raw"], protocol, tools)
             score = score_text(Case("c", "?", tools, wanted), result, finish_reason="stop")
             assert not score.outcome.startswith("abstained"), (row["id"], str(score))
             assert score.outcome != "empty", row["id"]
@@ -123,18 +123,7 @@ def test_a_hostile_text_costs_no_more_than_its_length() -> None:
         "`", '"get_weather" ', "```\n", "> a\n", "    x\n", "get_weather\n", "get_weather <", "«",
     ]  # fmt: skip
     for unit in units:
-        assert min(_growth(unit) for _ in range(3)) <= 7, unit
-
-
-def _growth(unit: str) -> float:
-    """CPU time for four times the text over that for the text: linear cost gives 4."""
-    size = 4_000
-    while (before := _seconds(unit * (size // len(unit)))) < 0.01 and size < 1_000_000:
-        size *= 2
-    return _seconds(unit * (4 * size // len(unit))) / before
-
-
-def _seconds(text: str) -> float:
-    start = time.process_time()
-    find_attempt(text, NAMES, parameters=["city", "days"])
-    return time.process_time() - start
+        find = lambda size, unit=unit: find_attempt(  # noqa: E731
+            unit * (size // len(unit)), NAMES, parameters=["city", "days"]
+        )
+        assert grows_linearly(find, 10_000), unit

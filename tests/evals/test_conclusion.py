@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -24,20 +26,32 @@ def frame_of(cells: Mapping[tuple[str, str], tuple[int, int]], n: int = 200) -> 
     """Trials of which the cases from the first to the last number of each cell are right, cells
     being (model, format).
     """
+    right, wrong = graded()
     rows = [
         {
+            **(right if first <= case < last else wrong),
+            "trial_id": f"{model} {asked} {case}",
             "case_id": f"c{case:03}",
-            "model": f"{model} {asked}",
-            "raw": CALL % (1 if first <= case < last else 2),
-            "target": [{"name": "f", "arguments": {"a": 1}}],
+            "model": model,
+            "prompt_protocol": asked,
+            "arm": asked,
         }
         for (model, asked), (first, last) in cells.items()
         for case in range(n)
     ]
+    return pd.DataFrame(rows)
+
+
+@cache
+def graded() -> list[dict[str, Any]]:
+    """The rows of an answer that is right and of one that is not."""
+    rows = [
+        {"case_id": f"c{n}", "raw": CALL % n, "target": [{"name": "f", "arguments": {"a": 1}}]}
+        for n in (1, 2)
+    ]
     run = tp.Lab(":memory:").ingest(rows, tools=[TOOL], protocol="hermes", progress=False)
-    frame = run.frame()
-    names = frame["model"].astype(str).str.split(" ", expand=True)
-    return frame.assign(model=names[0], prompt_protocol=names[1], arm=names[1])
+    found: list[dict[Any, Any]] = run.frame().to_dict("records")
+    return found
 
 
 BY = ["model", "prompt_protocol"]

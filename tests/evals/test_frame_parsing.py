@@ -78,7 +78,7 @@ TRIALS = [
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return recorded_run(tmp_path_factory.mktemp("run"))
+    return recorded_run(tmp_path_factory.mktemp("run"), every=3)
 
 
 @pytest.mark.parametrize("one", TRIALS, ids=lambda t: t.case_id)

@@ -28,7 +28,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
     # Readings of other tests would hide a fault; readers that a test has broken would spread it.
     frame_parsing._memory.readings.clear()
     frame_parsing._reader.cache_clear()
-    yield recorded_run(tmp_path)
+    yield recorded_run(tmp_path, every=8)
     frame_parsing._memory.readings.clear()
     frame_parsing._reader.cache_clear()
 

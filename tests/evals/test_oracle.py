@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.laws import examples
 from tests.oracle import right_calls, write_right_answer
 from tests.tools import object_schema
 from toolparse_lab.core.errors import UnwritableCall
@@ -116,7 +117,7 @@ ARGUMENTS = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("arm", ARMS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(calls=st.lists(ARGUMENTS, min_size=1, max_size=2))
 def test_every_text_that_a_format_carries_is_judged_right(
     arm: str, calls: list[dict[str, Any]]

@@ -35,7 +35,7 @@ CALL = '<tool_call>{"name": "get_tide", "arguments": {"port": "Bergen"}}</tool_c
 
 @pytest.fixture(scope="module")
 def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
-    return recorded_run(tmp_path_factory.mktemp("run")).frame()
+    return recorded_run(tmp_path_factory.mktemp("run"), every=3).frame()
 
 
 @pytest.mark.parametrize("protocol", [None, "hermes", "auto"])
@@ -46,7 +46,7 @@ def test_it_reads_what_a_frame_has(frame: pd.DataFrame, protocol: str | None) ->
     assert_frame_equal(conform(read.to_pandas(), "trials"), expected)
     # However it is cut, and in another process.
     elsewhere = pickle.loads(pickle.dumps(partial(tp.read_table, protocol=protocol, policy="none")))
-    parts = [elsewhere(table.slice(start, 100)) for start in range(0, len(table), 100)]
+    parts = [elsewhere(table.slice(start, 30)) for start in range(0, len(table), 30)]
     assert pa.concat_tables(parts).to_pylist() == read.to_pylist()
     (batch,) = table.slice(0, 50).to_batches()
     assert elsewhere(batch).to_pylist() == read.slice(0, 50).to_pylist()
@@ -72,9 +72,9 @@ def test_texts_alone_and_values_that_are_no_texts() -> None:
 
 
 def test_files_that_stand_elsewhere(frame: pd.DataFrame) -> None:
-    for n, start in enumerate(range(0, len(frame), 120)):
+    for n, start in enumerate(range(0, len(frame), 40)):
         with fsspec.open(f"memory://parts/answers-{n}.parquet", "wb") as file:
-            pq.write_table(table_of(frame.iloc[start : start + 120], "trials"), file)
+            pq.write_table(table_of(frame.iloc[start : start + 40], "trials"), file)
     expected = tp.report(frame).frame
     for source in (
         "memory://parts/*.parquet",

@@ -37,6 +37,7 @@ from toolparse_lab.formats.base import Protocol
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
+ANSWERS = 4 * 28  # of each third case in four arms
 PROTOCOLS = ("hermes", "auto")
 POLICIES: tuple[Policy, ...] = ("none", "safe")
 
@@ -44,7 +45,7 @@ POLICIES: tuple[Policy, ...] = ("none", "safe")
 @pytest.fixture(scope="module")
 def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     """The shipped recording, read under two policies: two rows an answer."""
-    return recorded_run(tmp_path_factory.mktemp("run")).frame(policies=("safe", "none"))
+    return recorded_run(tmp_path_factory.mktemp("run"), every=3).frame(policies=("safe", "none"))
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +57,8 @@ def expected(frame: pd.DataFrame) -> pd.DataFrame:
 def files(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The frame as a folder: three files, row groups of their own."""
     folder = tmp_path_factory.mktemp("files")
-    for n, start in enumerate(range(0, len(frame), 250)):
-        frame.iloc[start : start + 250].to_parquet(folder / f"part-{n}.parquet", row_group_size=100)
+    for n, start in enumerate(range(0, len(frame), 80)):
+        frame.iloc[start : start + 80].to_parquet(folder / f"part-{n}.parquet", row_group_size=30)
     return folder
 
 
@@ -83,7 +84,7 @@ def test_engines_agree(
 ) -> None:  # fmt: skip
     given: Any = {"frame": frame, "folder": files, "list": sorted(files.iterdir())}[source]
     target = tmp_path / to if to else None
-    how = {"batch_rows": 90, "progress": False, **engine}
+    how = {"batch_rows": 30, "progress": False, **engine}
     if target is None:
         made = reparse(given, PROTOCOLS, POLICIES, **how)
     else:
@@ -94,7 +95,7 @@ def test_engines_agree(
 
 
 @pytest.mark.exhaustive(2)
-@pytest.mark.parametrize("batch_rows", [29, 335, 336, 10_000])
+@pytest.mark.parametrize("batch_rows", [29, ANSWERS - 1, ANSWERS, 10_000])
 def test_rows_do_not_depend_on_the_size_of_pieces(
     batch_rows: int, frame: pd.DataFrame, files: Path, expected: pd.DataFrame
 ) -> None:
@@ -114,12 +115,12 @@ def test_no_rows(tmp_path: Path) -> None:
     assert_frame_equal(read_frame(reparse(empty, to=tmp_path / "a.parquet"), "trials"), empty)
 
 
-@pytest.mark.exhaustive(2)
+@pytest.mark.exhaustive(2, 1)
 def test_batches_that_are_made_on_the_way(
     engine: dict[str, Any], frame: pd.DataFrame, expected: pd.DataFrame
 ) -> None:
     safe = frame[frame["policy"] == "safe"]
-    answers = Answers(None, batches=(safe.iloc[at : at + 50] for at in range(0, len(safe), 50)))
+    answers = Answers(None, batches=(safe.iloc[at : at + 20] for at in range(0, len(safe), 20)))
     assert_frame_equal(reparse(answers, PROTOCOLS, POLICIES, progress=False, **engine), expected)
 
 
@@ -132,7 +133,7 @@ def test_few_answers_start_no_processes(
 
 def test_progress_counts_answers(frame: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     reparse(frame, engine="serial", progress=True)
-    assert "336/336" in capsys.readouterr().err
+    assert f"{ANSWERS}/{ANSWERS}" in capsys.readouterr().err
     reparse(frame, engine="serial")
     assert capsys.readouterr().err == "", "nobody can see it"
 
@@ -152,9 +153,11 @@ def test_nothing_half_written_is_left(
     engine: dict[str, Any], frame: pd.DataFrame, tmp_path: Path
 ) -> None:
     bad = frame.astype({"target": object})
-    bad.loc[500, "target"] = "[1"
-    safe = bad.loc[bad.index.to_numpy() >= 336].astype({"target": "string"})
-    with pytest.raises(UnreadableInput, match="row 500, column target: this is not JSON"):
+    bad.loc[ANSWERS + 60, "target"] = "[1"
+    safe = bad.loc[bad.index.to_numpy() >= ANSWERS].astype({"target": "string"})
+    with pytest.raises(
+        UnreadableInput, match=f"row {ANSWERS + 60}, column target: this is not JSON"
+    ):
         reparse(safe, to=tmp_path / "a.parquet", batch_rows=20, progress=False, **engine)
     assert list(tmp_path.iterdir()) == []
 
@@ -278,9 +281,9 @@ def run_script(command: list[str], cwd: Path, **more: Any) -> subprocess.Complet
 
 
 def test_a_script_without_a_guard_is_run_once(frame: pd.DataFrame, tmp_path: Path) -> None:
-    body = 'print(len(reparse("in.parquet", workers=1, batch_rows=100, progress=False)))'
+    body = 'print(len(reparse("in.parquet", workers=1, batch_rows=40, progress=False)))'
     done = run_script(script(tmp_path, frame, body), tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "begun\n336\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"begun\n{ANSWERS}\n", "")
 
 
 def test_a_protocol_of_the_script_itself_is_refused(frame: pd.DataFrame, tmp_path: Path) -> None:
@@ -304,7 +307,7 @@ def test_a_protocol_of_the_script_itself_is_refused(frame: pd.DataFrame, tmp_pat
 LONG = """
     import pandas as pd
     frame = pd.read_parquet("in.parquet")
-    frame = pd.concat([frame.assign(run_id=str(n), raw=frame["raw"] + str(n)) for n in range(150)])
+    frame = pd.concat([frame.assign(run_id=str(n), raw=frame["raw"] + str(n)) for n in range(450)])
     from toolparse_lab.core.errors import IncompleteError
     import multiprocessing, threading, time, os, signal
     def workers():
@@ -363,5 +366,5 @@ def test_the_exception_of_a_lost_worker_is_ours() -> None:
 
 
 def test_rows_joined_from_parts_are_one_frame(expected: pd.DataFrame) -> None:
-    parts = [expected.iloc[at : at + 100] for at in range(0, len(expected), 100)]
+    parts = [expected.iloc[at : at + 40] for at in range(0, len(expected), 40)]
     assert_frame_equal(join_frames(parts, "trials"), expected)

@@ -302,7 +302,7 @@ def test_baseline() -> None:
 
 
 def test_a_protocol_of_several_arms_is_a_baseline(tmp_path: Path) -> None:
-    run = recorded_run(tmp_path)
+    run = recorded_run(tmp_path, every=3)
     with pytest.raises(BadOptions, match="baseline"):
         run.report(baseline="hermse")
     report = run.report(baseline="hermes")

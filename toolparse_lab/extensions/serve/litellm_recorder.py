@@ -22,7 +22,7 @@ _DEFAULT_STORE = "toolparse.db"
 recorder: Recorder  # see __getattr__
 
 
-class Recorder(CustomLogger):
+class Recorder(CustomLogger):  # type: ignore[misc]  # of a package that is not followed
     """`litellm.callbacks = [Recorder("live.db")]` records every call of litellm.
 
     It sees what litellm made of an answer, so its `fidelity` is `sdk`, and a stream is there as a
