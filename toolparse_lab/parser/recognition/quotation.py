@@ -64,7 +64,7 @@ _TABLE = (
     Evidence("past", 2.75, "the words before it tell what was done"),
     Evidence("unsaid", 0.75, "the words around it do not say that it is done", False),
     Evidence("asked-about", 0.75, "the words before it do not say that it is done"),
-    Evidence("matter", -1.5, "the words around it name a value of it"),
+    Evidence("matter", -1.5, "the words around it name a value of it", False),
     Evidence(
         "named",
         -1.5,
