@@ -58,6 +58,8 @@ _STRIPPED_TAIL = re.compile(
 _TAIL_SO_FAR = re.compile(r"[\sa-z]{0,40}")
 _STRIPPED_TO = re.compile(r"(?:assistant)?(?:commentary|analysis)?\x20?to=functions\.")
 _MAX_TAIL = 40
+# What roles and channels of calls begin with: engines differ on a recipient in any other channel.
+_MAY_CALL = re.compile(r"\s*(?:(?:assistant|analysis|comment)|to=|\Z|code\b|json\b)", re.IGNORECASE)
 # Recipients that are no tools: a message to them is text, or thought.
 _FOREIGN = ("user", "system", "developer", "tool", "functions.")  # whose messages are not calls
 _PEOPLE = frozenset(
@@ -143,16 +145,16 @@ def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Open
     # The recipient may be in the role or in the channel; both are in the header.
     recipient = _TO.search(text, pos, match.end())
     # The rest of a header whose beginning is in the prompt has no role.
-    if (match["role"] or "").lstrip().startswith(_FOREIGN):
+    role, channel = match["role"] or "", match["channel"] or ""
+    if not _MAY_CALL.match(role) or role.lstrip().startswith(_FOREIGN):
         return Opening(end, "markup", text=_MESSAGE_ENDS)
-    if recipient and (recipient["name"] not in _PEOPLE or recipient["name"] in tools):
+    name = recipient["name"] if recipient else ""
+    if recipient and _MAY_CALL.match(channel) and (name not in _PEOPLE or name in tools):
         span = Span(recipient.start("name") - pos, recipient.end("name") - pos)
-        return make_opening(end, name=recipient["name"], name_span=span)
+        return make_opening(end, name=name, name_span=span)
 
     # What goes to the user is text, even where it looks like a call.
-    channel = (match["channel"] or "").strip()
-    name = recipient["name"] if recipient else ""
-    if channel.startswith("analysis") or name == "self":
+    if channel.lstrip().startswith("analysis") or name == "self":
         return Opening(end, "reasoning")
     return Opening(end, "markup", text=_MESSAGE_ENDS)
 

@@ -130,7 +130,8 @@ class MessageTags(ParameterTags):
 
 _RECIPIENT = re.compile(
     r"(?:<\|start\|>assistant)?[ ]?to=(?:functions\.)?(?P<name>[\w.:/-]{1,128}+)"
-    r"(?:\s{0,4}<\|channel\|>[^<]{0,64}+)?(?:<\|constrain\|>[ ]?xml[ ]?)<\|message\|>"
+    r"(?:\s{0,4}<\|channel\|>[ ]?(?:analysis|comment)[^<]{0,56}+)?"
+    r"(?:<\|constrain\|>[ ]?xml[ ]?)<\|message\|>"
 )
 _RECIPIENT_SO_FAR = re.compile(
     r"(?:<\|start\|>assistant)?[ ]?to=[^<>\s]{0,140}+\s{0,4}(?:<\|channel\|>[^<]{0,64}+)?"
