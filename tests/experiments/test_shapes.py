@@ -27,7 +27,7 @@ from toolparse_lab.experiments.run import Run
 ROWS = load("shapes.jsonl", EVALS)
 SPANS = load("spans.jsonl", EVALS)
 PER_SHAPE = {row["shape"]: row for row in reversed(ROWS)}
-COLUMNS = ("latency", "ttft", "cost", "arguments_text")
+COLUMNS = ("latency", "ttft", "cost", "arguments_text", "error", "served_model")
 
 
 @pytest.fixture
@@ -87,8 +87,9 @@ def test_spans_that_instrumentations_wrote(span: dict[str, Any], lab: tp.Lab) ->
         (call,) = trial.result.calls
         assert (call.name, call.arguments) == ("find_berth", {"port": "Ystad", "nights": 2})
         assert call.edits or call.steps
-        assert trial.model == "m1"
         assert trial.case.messages[-1]["content"] == "A berth in Ystad?"
+    frame = run.frame()
+    assert set(frame["served_model"].fillna(frame["model"])) == {"m1"}
 
 
 @pytest.mark.parametrize("shape", sorted(PER_SHAPE))

@@ -409,7 +409,9 @@ FIGURES: Mapping[str, Figure] = {
     "n_cases": Figure("Cases with a scored trial.", "count more"),
     "n": Figure("Scored trials.", "count more"),
     "missing": Figure(
-        "Trials that are not recorded, or that the provider failed. They are no failures.", "count"
+        "Trials that the provider failed, that a plan has and no record, or that a case of a log "
+        "has fewer than others. They are no failures.",
+        "count",
     ),
     "ungraded": Figure("Trials of cases without a target.", "count"),
     "success": Figure(
@@ -418,8 +420,8 @@ FIGURES: Mapping[str, Figure] = {
         "more share",
     ),
     "ci_low": Figure(
-        "Lower end of its interval: Agresti and Coull's over cases, with z²/2 cases added that "
-        "succeed and z²/2 that fail, and a t quantile.",
+        "Lower end of its interval: Agresti and Coull's at the effective sample size, which is "
+        "the number of cases where the trials of a case end alike, and at most that of trials.",
         "more share",
     ),
     "ci_high": Figure("Upper end of its interval.", "share"),

@@ -534,6 +534,9 @@ def _warnings(report: Report) -> Iterator[str]:
                 "best."
             )
 
+    if len(cells) > 1 and (note := _unseen_note(report, part)):
+        yield note
+
     def is_pooled(column: str) -> bool:
         codes = {name: codes_of(part[name])[0] for name in (*report.by, column)}
         return bool(pd.DataFrame(codes).drop_duplicates().duplicated(list(report.by)).any())
@@ -570,6 +573,21 @@ def _warnings(report: Report) -> Iterator[str]:
             f"{counted(cases, 'case')} {verb} few: the intervals are wide, and they are what the "
             "data can say."
         )
+
+
+def _unseen_note(report: Report, part: pd.DataFrame) -> str:
+    # Cells that share most cases were asked the same ones, by the look of it.
+    seen = {report.name_of(key): set(rows["case_id"]) for key, rows in groups(part, report.by)}
+    every = set().union(*seen.values())
+    if 2 * len(every.intersection(*seen.values())) <= len(every):
+        return ""
+    lacking = [f"{name} {len(every - own)}" for name, own in seen.items() if own != every]
+    if not lacking:
+        return ""
+    return (
+        f"Of {len(every)} cases, some cells have no row at all: {', '.join(lacking)}. Nothing says "
+        "that they were asked, so they are in no figure, not even in missing."
+    )
 
 
 def _judged_cases(report: Report) -> int:
@@ -625,7 +643,7 @@ def _method_notes(report: Report) -> list[str]:
         "order, numbers compared as decimals, or no call where none was wanted.",
         f"Intervals are {level} intervals over {report.cluster or 'case'}s, each "
         f"{'case' if report.cluster is None else 'of their cases'} counted once: Agresti and "
-        "Coull's for clusters, with a t quantile where there are few.",
+        "Coull's at the effective sample size, with a t quantile where it is small.",
     ]
     if ungraded := int(cells["ungraded"].sum()):
         notes.append(

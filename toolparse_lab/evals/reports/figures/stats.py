@@ -69,8 +69,9 @@ def clustered_interval(
     """Return `case_rate` with an interval whose unit is the case, or a coarser one: `clusters`,
     case -> the unit that was drawn, such as a conversation.
 
-    It is Agresti and Coull's interval for clusters: z²/2 pseudo-clusters succeed and as many fail,
-    which keeps it honest near 0 and 1, and with few clusters its quantile is a t's. See
+    It is Agresti and Coull's interval at the effective sample size, the number of independent
+    trials whose rate would vary as much (Franco, Little, Louis and Slud, Journal of Survey
+    Statistics and Methodology 7, 2019), with a t quantile where they are few. See
     `benchmarks/intervals.py` for its coverage.
 
     >>> i = clustered_interval([True] * 8 + [False] * 2, range(10))
@@ -84,16 +85,23 @@ def clustered_interval(
     rates, units = hits / sizes, cluster_codes(names, clusters)
     sums, counts = np.bincount(units, weights=rates), np.bincount(units).astype(float)
     sums, counts = sums[counts > 0], counts[counts > 0]
-    m, size = len(counts), float(counts.mean())
-    pseudo = normal_quantile(level) ** 2 / 2
-    total = size * (m + 2 * pseudo)
-    middle = (float(sums.sum()) + pseudo * size) / total
-    # Each cluster counts by how far its successes are from its share of all.
+    # Half a cluster succeeds and half a one fails beside those that were seen: without them rates
+    # of 0 and 1 would vary by nothing.
+    size = float(counts.mean())
+    total = size * (len(counts) + 1)
+    middle = (float(sums.sum()) + size / 2) / total
     rest = float(((sums - counts * middle) ** 2).sum())
-    rest += pseudo * size**2 * (middle**2 + (1 - middle) ** 2)
-    # Twice the usual degrees of freedom: the pseudo-clusters have widened it already.
-    half = _t_quantile(level, max(1, 2 * (m - 1))) * math.sqrt(rest) / total
-    return Interval(_mean_rate(hits, sizes), max(0.0, middle - half), min(1.0, middle + half))
+    rest += size**2 / 2 * (middle**2 + (1 - middle) ** 2)
+    # No more than if all trials were independent, each case counted once: Kish's size.
+    kish = len(sizes) ** 2 / float((1 / sizes).sum())
+    n = min(kish, middle * (1 - middle) * total**2 / rest - 1)
+    z = normal_quantile(level)
+    rate = _mean_rate(hits, sizes)
+    centre = (rate * n + z * z / 2) / (n + z * z)
+    # Twice the usual degrees of freedom: the z²/2 successes and failures have widened it already.
+    half = _t_quantile(level, max(1, round(2 * (n - 1))))
+    half *= math.sqrt(centre * (1 - centre) / (n + z * z))
+    return Interval(rate, max(0.0, centre - half), min(1.0, centre + half))
 
 
 def holm(ps: Sequence[float]) -> list[float]:

@@ -19,6 +19,7 @@ from .parts import (
     count_of,
     failed,
     first,
+    models_of,
     number_of,
     of_request,
     question_of,
@@ -51,7 +52,7 @@ from .shape import Cells, Damaged, Log, Row, shape
 def litellm(row: Row, log: Log) -> Iterator[Cells]:
     information = value_of(row.get("error_information"))
     said = first(row.get("error_str"), at(information, "error_message"))
-    kind = first(at(information, "error_class"), "other")
+    kind = at(information, "error_class")
     if row.get("status") in ("failure", "error") and not is_response(value_of(row.get("response"))):
         answer = failed(said, kind)
     else:
@@ -214,9 +215,9 @@ def langsmith(row: Row, log: Log) -> Iterator[Cells]:
         **question,
         "request": request_of(tools, {k: v for k in PARAMS if (v := at(params, k)) is not None}
         ),
-        "model": first(
-            pick(params, "model", "model_name"), at(metadata, "ls_model_name"),
-            at(kwargs, "response_metadata", "model_name"), at(outputs, "model"),
+        **models_of(
+            first(pick(params, "model", "model_name"), at(metadata, "ls_model_name")),
+            first(at(kwargs, "response_metadata", "model_name"), at(outputs, "model")),
         ),
         "case_id": row.get("id"),
         "cost": number_of(row.get("total_cost")),
@@ -314,12 +315,14 @@ def weave(row: Row, log: Log) -> Iterator[Cells]:
 def batch(row: Row, log: Log) -> Iterator[Cells]:
     result = row.get("result")
     body = first(at(row, "response", "body"), at(result, "message"))
-    error = first(row.get("error"), at(result, "error"))
+    error = first(row.get("error"), at(result, "error"), at(body, "error"))
+    if int(number_of(at(row, "response", "status_code")) or 0) >= 400:
+        error = error or {"code": at(row, "response", "status_code"), "message": str(body or "")}
     if at(result, "type") in ("errored", "expired", "canceled"):
         error = error or at(result, "type")
     asked = log.requests.get(str(row["custom_id"]))
     yield {
-        **whole_of(None if at(body, "error") else body, first(error, at(body, "error"))),
+        **whole_of(None if error else body, error),
         **(of_request(first(at(asked, "body"), at(asked, "params"))) if asked else {}),
         **({} if at(body, "model") is None else {"model": at(body, "model")}),
         "case_id": row["custom_id"],

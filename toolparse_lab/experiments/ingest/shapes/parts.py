@@ -11,6 +11,7 @@ from ....core.types.call_pieces import joined, name_and_arguments
 from ....core.values import write_canonical
 from ....entry.capture.parts import IDS, NAMES, first_of
 from ....entry.capture.shapes import Assembly, take_own_message
+from ....runner.exchange.details import is_same_model
 from ..sources import is_response
 from .attributes import at, items_of, mapping_of, value_of
 from .shape import CONVERSATION, OFFERS, Cells, Damaged
@@ -401,8 +402,16 @@ def turns(messages: list[Any], id: Any, line_name: str) -> Iterator[tuple[Cells,
         yield cells, messages[place]
 
 
-def failed(message: Any, kind: Any = "other") -> Cells:
-    return {"error": str(kind), "error_message": str(message or "")}
+def failed(message: Any, kind: Any = None) -> Cells:
+    # The kind of an error that only its words tell is found in them.
+    return {"error": str(kind or message or "other"), "error_message": str(message or "")}
+
+
+def models_of(asked: Any, answered: Any) -> Cells:
+    # By the name of the answer where it is a version of the model that was asked.
+    other = asked and answered and not is_same_model(str(asked), str(answered))
+    model = asked if other else first(answered, asked)
+    return {"model": model} | ({} if answered is None else {"served_model": answered})
 
 
 def whole_of(response: Any, error: Any = None) -> Cells:

@@ -17,6 +17,7 @@ from .parts import (
     failed,
     first,
     message_of,
+    models_of,
     number_of,
     of_request,
     question_of,
@@ -32,7 +33,7 @@ _GENAI_KEYS = {
     "response": "gen_ai.output.messages",
     "messages": "gen_ai.input.messages",
     "tools": "gen_ai.tool.definitions",
-    "model": "gen_ai.response.model, gen_ai.request.model",
+    "model": "gen_ai.request.model, gen_ai.response.model",
     "prompt_tokens": "gen_ai.usage.input_tokens",
     "completion_tokens": "gen_ai.usage.output_tokens",
 }
@@ -242,7 +243,7 @@ def _genai(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
         **answer,
         **with_system({"messages": asked} if asked else {}, instructions if asked else None),
         "request": request_of(first(at(genai, "tool", "definitions"), functions, declared), params),
-        "model": first(at(genai, "response", "model"), at(genai, "request", "model")),
+        **models_of(at(genai, "request", "model"), at(genai, "response", "model")),
         **token_cells(at(genai, "usage")),
         **_of_span(span, at(genai, "conversation", "id"), at(genai, "response", "id")),
     }
@@ -263,7 +264,7 @@ _OF_SDK = tuple(
         "response": "ai.response.text, ai.response.toolCalls",
         "messages": "ai.prompt.messages, ai.prompt",
         "tools": "ai.prompt.tools",
-        "model": "ai.response.model, ai.model.id",
+        "model": "ai.model.id, ai.response.model",
         "finish_reason": "ai.response.finishReason",
     },
     "wire text and chunks, cost",
@@ -310,7 +311,9 @@ def _sdk_span(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
         **answer,
         **{k: v for k, v in asked.items() if k in ("messages", "input")},
         "request": request_of(first(at(prompt, "tools"), at(asked, "request", "tools")), params),
-        "model": first(at(said, "model"), at(sdk, "model", "id"), at(genai, "request", "model")),
+        **models_of(
+            first(at(sdk, "model", "id"), at(genai, "request", "model")), at(said, "model")
+        ),
         **token_cells(at(sdk, "usage"), at(genai, "usage")),
         **_of_span(span),
         OUTER: "" if is_step else trace,
@@ -322,7 +325,7 @@ def _error_of_span(span: Row, kind: Any = None) -> Cells | None:
     if kind is None and str(code).upper() not in ("ERROR", "STATUS_CODE_ERROR", "2"):
         return None
     message = pick(span, "status.description", "status.message", "status_message")
-    return failed(message or kind, kind or "other")
+    return failed(message or kind, kind)
 
 
 def _of_span(span: Row, conversation: Any = None, id: Any = None) -> Cells:
