@@ -3,13 +3,16 @@ endpoints."""
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 from collections.abc import Sequence
 from itertools import combinations, product
 from pathlib import Path
+from struct import pack
 from typing import Any
 from urllib.parse import urlsplit
+from zlib import crc32
 
 import pytest
 
@@ -17,6 +20,7 @@ import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.tables import asked_of, each_case, every_case
 from tests.tools import tool_named
+from toolparse_lab.core.errors import UnreadableInput
 from toolparse_lab.entry.capture import capture
 from toolparse_lab.entry.capture.captured import is_event_stream
 from toolparse_lab.middleware import parse_generated_text
@@ -552,3 +556,69 @@ def test_the_json_text_of_a_response_is_read_as_the_response(
 def test_json_that_is_no_response_is_a_models_words(text: str) -> None:
     assert capture(text).raw == text
     assert tp.parse(text).raw == text
+
+
+def frame(payload: Any, **headers: str) -> bytes:
+    head = b"".join(
+        pack(">B", len(name) + 1) + b":" + name.replace("_", "-").encode() + b"\7"
+        + pack(">H", len(value)) + value.encode() for name, value in headers.items()
+    )  # fmt: skip
+    head += b"\4:odd\4\0\0\0\1"  # a number
+    body = json.dumps(payload).encode()
+    sizes = pack(">II", len(head) + len(body) + 16, len(head))
+    message = sizes + pack(">I", crc32(sizes)) + head + body
+    return message + pack(">I", crc32(message))
+
+
+def test_binary_event_streams_of_aws(tmp_path: Path) -> None:
+    start = {"toolUse": {"toolUseId": "t", "name": "f"}}
+    events: dict[str, Any] = {
+        "messageStart": {"role": "assistant", "p": "ab"},
+        "contentBlockStart": {"contentBlockIndex": 0, "start": start},
+        "contentBlockDelta": {"contentBlockIndex": 0, "delta": {"toolUse": {"input": '{"a": 1}'}}},
+        "messageStop": {"stopReason": "tool_use"},
+    }
+    converse = [frame(x, event_type=name, message_type="event") for name, x in events.items()]
+    block = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}
+    invoked = [
+        frame({"bytes": base64.b64encode(json.dumps(x).encode()).decode()}, event_type="chunk")
+        for x in (
+            {"type": "content_block_start", "index": 0, "content_block": block},
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        )
+    ]
+    for frames in (converse, invoked):
+        data = b"".join(frames)
+        text = base64.encodebytes(data).decode()
+        bodies: tuple[Any, ...] = (data, text, {"body": data}, {"body": text})
+        for body in bodies:
+            (call,) = tp.parse(body, tools=TOOLS).calls
+            assert (call.arguments, call.status) == ({"a": 1}, "ok")
+        # A frame that is cut or damaged is said, and the others are read.
+        flipped = bytearray(data)
+        flipped[-20] ^= 1
+        broken: tuple[Any, ...] = (data[:-1], base64.b64encode(data)[:-5].decode(), bytes(flipped))
+        for damaged in broken:
+            result = tp.parse(damaged, tools=TOOLS)
+            assert [call.name for call in result.calls] == ["f"]
+            assert "unreadable event (a frame at" in result.problems[0].message
+        part: Any
+        for place in range(0, len(data), 3):
+            changed = bytearray(data)
+            changed[place] ^= 255
+            for part in (data[:place], bytes(changed)):
+                try:
+                    result = tp.parse(part, tools=TOOLS)
+                except UnreadableInput:
+                    continue
+                assert result.problems or result.calls[0].arguments == {"a": 1}
+    failure = frame({"message": "slow down"}, exception_type="throttlingException")
+    assert capture(failure).error == "slow down"
+    failure = frame({}, message_type="error", error_code="Boom", error_message="it broke")
+    assert capture(converse[0] + failure).error == "it broke"
+    (tmp_path / "a.sse").write_bytes(b"".join(converse))
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        (trial,) = lab.ingest(tmp_path / "a.sse", tools=TOOLS, progress=False).trials()
+    assert trial.result is not None
+    assert [call.arguments for call in trial.result.calls] == [{"a": 1}]
+    assert tp.parse("AAAAAAAAAAAAAAAAAAAA").text == "A" * 20

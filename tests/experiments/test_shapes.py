@@ -167,6 +167,38 @@ def test_whatever_stands_in_a_row_it_is_read_or_refused(seed: int) -> None:
                 list(reader.read(1, one, log))
 
 
+UNKNOWN: list[Any] = [{"type": "zz_kind", "zz": "f"}, {"zz": "f", "zz_args": {"a": 1}}]
+UNKNOWN += [[UNKNOWN[0]], json.dumps([UNKNOWN[0]])]
+# The text of an attachment that is not there is its name.
+KEPT_APART = ("samples", 0, "attachments")
+
+
+@pytest.mark.parametrize("first", range(2))
+def test_what_nobody_knows_in_the_place_of_an_answer_is_said(first: int) -> None:
+    def says(row: Any) -> list[bool]:
+        source = RowSource("x", iter(()), unit="row", from_json=True)
+        reader, log = RowReader(source, Settings()), Log("x")
+        with suppress(ToolparseError):
+            observed = [o for one in ShapeReader(source).read(1, row, log)
+                        for o in reader.read(1, one, log)]  # fmt: skip
+            found = [(o.captured, o.error) for o in observed]
+            return [bool(c.content or c.tool_calls or c.unread or error) for c, error in found]
+        return []
+
+    for number, known in enumerate((*ROWS, *SPANS)):
+        before = says(known["row"])
+        paths = [path for path in places(known["row"]) if path != KEPT_APART]
+        for place in range((first + number) % 8, len(paths), 8):
+            row = json.loads(json.dumps(known["row"]))
+            *path, last = paths[place]
+            node = row
+            for step in path:
+                node = node[step]
+            node[last] = UNKNOWN[place // 8 % len(UNKNOWN)]
+            after = says(row)
+            assert len(after) != len(before) or after >= before, (known["id"], paths[place])
+
+
 def test_a_shape_is_forced_or_left_out(lab: tp.Lab) -> None:
     row = PER_SHAPE["k2vv"]["row"]
     with pytest.raises(BadCase, match="no row of langsmith"):

@@ -449,6 +449,7 @@ _SENTENCES = {
         "with some; it must not be executed.",
     "call.in-content": "A server's message has no calls, and its content holds one.",
     "call.escaped": "The text holds a call whose marks are escaped as in HTML.",
+    "response.cut": "The stream of the response broke off; a call may be lost.",
     "response.no-call": "The response says that it ends with a call, and holds none.",
     "response.unread-part":
         "The response has a part of a kind that nobody knows, which may be a call.",

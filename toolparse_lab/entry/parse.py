@@ -20,7 +20,7 @@ from ..core.types import (
     TokenizerLike,
 )
 from ..core.types.call import is_meant
-from ..core.types.server import UNREAD_PART
+from ..core.types.server import CUT, UNREAD_PART
 from ..core.types.spans import Severity
 from ..formats.base import Protocol
 from ..formats.like import ProtocolLike
@@ -37,8 +37,11 @@ if TYPE_CHECKING:
     NewParser: TypeAlias = Callable[..., StreamParser | ForeignParser]
     """makes a parser for one text; takes `silent` and `request`"""
 
-# The beginning of an event stream, or of a JSON object that may have a response's members.
-_RESPONSE = re.compile("[\ufeff \t\r\n]*+(?:data:|event:|id:|retry:|:|(?P<json>[{\\[]))")
+# The beginning of an event stream, of the base64 of a binary one, or of a JSON object that may have
+# a response's members.
+_RESPONSE = re.compile(
+    "[\ufeff \t\r\n]*+(?:data:|event:|id:|retry:|:|AA[A-Za-z0-9+/]{14}|(?P<json>[{\\[]))"
+)
 _ENVELOPES = ('"choices"', '"output"', '"candidates"')  # one is in the JSON of every response
 
 
@@ -237,15 +240,16 @@ class Reader:
 
 def _answer_in(response: Any, tokenizer: Any) -> Captured | None:
     # None for a text without an answer, which is itself one. Raises UnreadableInput for bytes,
-    # and for an object without an answer or with an error.
-    if isinstance(response, (bytes, bytearray, memoryview)):
+    # but a stream of AWS's, and for an object without an answer or with an error.
+    from .capture import capture, frames_in  # start-up time: most texts are no response
+
+    is_binary = isinstance(response, (bytes, bytearray, memoryview))
+    if is_binary and frames_in(bytes(response)) is None:
         raise UnreadableInput(
             "raw is a text or a response",
             got=type(response).__name__,
             hint="decode the bytes first",
         )
-
-    from .capture import capture  # start-up time: most texts are no response
 
     try:
         answer = capture(response, tokenizer=tokenizer)
@@ -295,6 +299,10 @@ def _parse_answer(
         # The reader of a text finds none in the server's own, and they may be broken.
         result = parse_text(answer.raw, "openai_json", tools, options, request=request)
     result = with_unread(result, answer.unread)
+    if answer.error or answer.cut:
+        why = answer.error or "it has no finish part"
+        problem = Problem("read", CUT, "warning", f"the stream of the response broke off: {why}")
+        result = replace(result, problems=(*result.problems, problem))
     result = with_lost_calls(
         replace(result, server=server),
         answer.finish_reason,

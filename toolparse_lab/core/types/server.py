@@ -25,6 +25,7 @@ BESIDE_TEXT = "call.beside-text"
 ESCAPED = "call.escaped"
 IN_CONTENT = "call.in-content"
 UNREAD_PART = "response.unread-part"
+CUT = "response.cut"
 _NOT_IT = "which the model did not write."
 _MOST_NAMES = 5
 _MOST_NAME = 60  # characters of a name

@@ -3,5 +3,6 @@ event streams.
 """
 
 from .captured import Captured, CapturedChunk, capture
+from .frames import frames_in
 
-__all__ = ["Captured", "CapturedChunk", "capture"]
+__all__ = ["Captured", "CapturedChunk", "capture", "frames_in"]

@@ -8,7 +8,7 @@ from typing import Any
 from ...core.types.call_pieces import label
 from ...core.types.call_pieces import member as get
 from .parts import first_of, take_part
-from .shapes import Assembly, counts_of_usage, items, plain
+from .shapes import Assembly, counts_of_usage, items, parts_in, plain
 
 _REASONS = {"tool-calls": "tool_calls", "content-filter": "content_filter"}
 _TEXTS = ("text", "textDelta", "delta")
@@ -46,7 +46,7 @@ def take_result(obj: Any, assembly: Assembly) -> bool:
         assembly.think(get(obj, "reasoningText") or get(obj, "reasoning"))
         assembly.say(get(obj, "text"))
     if not assembly.calls:
-        for call in items(get(obj, "toolCalls")):
+        for call in parts_in(get(obj, "toolCalls")):
             # Some logs leave the type out.
             part = call if get(call, "type") else {**_members(call), "type": "tool-call"}
             take_part(part, assembly, assembly.next_index())

@@ -10,6 +10,7 @@ from typing import Any
 from ...core.types.call_pieces import label
 from ...core.types.call_pieces import member as get
 from ...core.values import read_strict
+from .frames import frames_in
 from .parts import keys_of, take_part
 from .shapes import Assembly, counts_of_usage, items, plain, take_own_message
 
@@ -117,7 +118,7 @@ def passed_on(obj: Any) -> Any:
     """Return the answer inside of another object, None for an object that holds none."""
     body = get(obj, "body")
     if isinstance(body, (str, bytes)):
-        return _object(body)
+        return _object(body) if frames_in(body) is None else body
     if isinstance(body, Mapping):
         return body
     piece = get(get(obj, "chunk"), "bytes")

@@ -22,6 +22,7 @@ from ...core.types.server import ServerReading
 from ...core.types.tokens import Tokens
 from ...core.values import read_strict, write_canonical
 from .bedrock import events_in, passed_on
+from .frames import events_of, frames_in
 from .gemini import is_gemini
 from .known import is_event, is_piece_alone, is_written, nearest_shape, take_chunk, take_response
 from .partial_arguments import end_partial
@@ -146,7 +147,7 @@ class Captured:
         chunks: the pieces of a stream.
         cut: a stream that ended without a finish part.
         error: the message of an error that came in the answer's place or broke the stream off.
-        unreadable: events that were not JSON.
+        unreadable: events that were not JSON, and what is wrong with binary frames.
         unread: what is of a kind that nobody knows, as its kind and its keys: parts, items, events,
             and the members of a message that says nothing else. A call may be in them.
         choices: the number of answers in the response.
@@ -269,7 +270,8 @@ def capture(
     obj: a chat completion, text completion, Responses API object or Anthropic message, as an object
     of any client or as a dict. One of its choices or messages. A list of stream chunks. A text. A
     text is read as an event stream or as a response's JSON only under the rules of
-    `is_event_stream` and `response_in`, otherwise it is a model's words. bytes are UTF-8.
+    `is_event_stream` and `response_in`, otherwise it is a model's words. bytes are UTF-8, or the
+    binary event stream of AWS, whose base64 is read as well.
     choice: which answer of several, counted from 0. tokenizer: a function from a list of token ids
     to text, or an object whose `decode` is one, for responses that hold ids.
 
@@ -288,9 +290,13 @@ def capture(
     # Whatever was captured before passes through, so that callers need not ask.
     if isinstance(obj, Captured):
         return obj
-    if isinstance(obj, (bytes, bytearray, memoryview)):
+    if isinstance(obj, (str, bytes, bytearray, memoryview)):
+        given = obj if isinstance(obj, str) else bytes(obj)
+        if (frames := frames_in(given)) is not None:
+            events, damaged = events_of(frames)
+            return _streamed(events, choice, tokenizer, "wire", unreadable=tuple(damaged))
         # What is no UTF-8 becomes lone surrogates, which every parser here takes.
-        obj = bytes(obj).decode("utf-8", "surrogateescape")
+        obj = given if isinstance(given, str) else given.decode("utf-8", "surrogateescape")
     if isinstance(obj, str):
         # The order matters: the JSON of a response is one line that is not an event.
         response = response_in(obj)
@@ -373,7 +379,7 @@ def _streamed(
     done: bool = False,
     unreadable: tuple[str, ...] = (),
 ) -> Captured:
-    # done: the end mark was seen. unreadable: data that is not a JSON object.
+    # done: the end mark was seen. unreadable: data that is not a JSON object, or frames.
     assembly = Assembly(choice, streamed=True)
     count = 0
     for message in messages:
@@ -394,8 +400,13 @@ def _streamed(
         # Either mark will do: some servers send no finish reason, others no `[DONE]`.
         cut=assembly.finish_reason is None and not done,
         unreadable=unreadable,
+        unread=(*captured.unread, *map(_shown, unreadable))[:_MOST_UNREAD],
         fidelity=captured.fidelity if captured.token_text else fidelity,
     )
+
+
+def _shown(event: str) -> str:
+    return f"unreadable event ({event[:80]})"
 
 
 def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:

@@ -7,7 +7,7 @@ from typing import Any
 from ...core.types.call_pieces import label
 from ...core.types.call_pieces import member as get
 from .parts import first_of, take_part
-from .shapes import Assembly, counts_of_usage, items, take_own_message
+from .shapes import Assembly, counts_of_usage, items, parts_in, take_own_message
 
 _REASONS = {
     "COMPLETE": "stop", "STOP_SEQUENCE": "stop", "MAX_TOKENS": "length", "TOOL_CALL": "tool_calls",
@@ -34,7 +34,7 @@ def take_cohere(obj: Any, assembly: Assembly) -> bool:
     message = get(obj, "message")
     if message is None:  # version 1: its own calls have parameters
         assembly.say(get(obj, "text"))
-        for call in items(get(obj, "tool_calls")):
+        for call in parts_in(get(obj, "tool_calls")):
             if get(call, "name") is None:
                 assembly.miss("tool_calls", call)
                 continue

@@ -7,7 +7,7 @@ from typing import Any
 from ...core.types.call_pieces import member as get
 from .partial_arguments import end_partial
 from .parts import first_of, take_part
-from .shapes import Assembly, counts_of_usage, items, place_of, plain
+from .shapes import Assembly, counts_of_usage, items, parts_in, place_of, plain
 
 # Python's client writes names with underscores, and finish reasons as words of an enum or numbers.
 _FEEDBACK = ("promptFeedback", "prompt_feedback")
@@ -77,7 +77,7 @@ def take_gemini_chunk(obj: Any, assembly: Assembly) -> bool:
 
 def _take_candidate(candidate: Any, assembly: Assembly) -> None:
     content = get(candidate, "content")
-    for part in content if isinstance(content, (list, tuple)) else items(get(content, "parts")):
+    for part in content if isinstance(content, (list, tuple)) else parts_in(get(content, "parts")):
         take_part(part, assembly, assembly.next_index())
     if isinstance(content, str):
         assembly.say(content)

@@ -86,7 +86,13 @@ def text_in(value: Any) -> str:
 
 
 def keys_of(part: Any) -> list[str]:
-    """Return the names of the members of an object that are not empty."""
+    """Return the names of the members of an object that are not empty, the numbers of a list's
+    items, and the type of a value that has neither.
+    """
+    if isinstance(part, (list, tuple)):
+        return list(map(str, range(len(part))))
+    if isinstance(part, (str, bytes, int, float)):
+        return [type(part).__name__]
     if not isinstance(part, Mapping):
         # Clients keep what they do not know apart.
         extra = getattr(part, "__pydantic_extra__", None) or {}
@@ -118,9 +124,11 @@ def take_part(part: Any, assembly: Assembly, index: Any) -> None:
 
 def _reader_of(part: Any) -> tuple[str, _Reader | None]:
     kind = get(part, "type")
-    if not isinstance(kind, str):
+    if kind is None:
         kind = get(part, "part_kind")
-    if isinstance(kind, str):
+    if kind is not None and not isinstance(kind, str):
+        return "", None
+    if kind is not None:
         if is_seen(kind):
             return kind, _seen
         # A part of the AI SDK's messages has the tool's name in its kind.
@@ -133,11 +141,12 @@ def _reader_of(part: Any) -> tuple[str, _Reader | None]:
 
 
 def _text(part: Any, assembly: Assembly, index: Any) -> bool:
-    text = text_in(first_of(part, _TEXTS))
+    value = first_of(part, _TEXTS)
+    text = text_in(value)
     assembly.think(text) if get(part, "thought") is True else assembly.say(text)
     assembly.tokens.take_logprobs(get(part, "logprobs"))
-    # An empty text beside something else says nothing of that.
-    return bool(text) or _OF_TEXT.issuperset(keys_of(part))
+    # An empty text beside something else says nothing of that, nor an object that holds none.
+    return bool(text) or (not value and _OF_TEXT.issuperset(keys_of(part)))
 
 
 def _thought(part: Any, assembly: Assembly, index: Any) -> bool:

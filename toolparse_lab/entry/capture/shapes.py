@@ -30,6 +30,11 @@ def items(x: Any) -> list[Any]:
     return list(x) if isinstance(x, (list, tuple)) else []
 
 
+def parts_in(x: Any) -> list[Any]:
+    """Return the items of a list, and anything else that stands in the place of one as its only."""
+    return [] if x is None else items(x) or ([] if x in ("", [], (), {}) else [x])
+
+
 _MARKS = re.compile(r"(?:\s*(?:<[|｜][^<>|｜]{1,40}[|｜]>|</s>|<eos>|<end_of_turn>))*")
 
 
@@ -373,7 +378,7 @@ def _take_message(message: Any, assembly: Assembly, *, whole: bool = True) -> No
         assembly.call_list(calls, whole=whole)
     # Of messages of the AI SDK's user interface, which has them among the parts as well.
     if not len(assembly.calls) > before:
-        for call in items(get(message, "toolInvocations")):
+        for call in parts_in(get(message, "toolInvocations")):
             take_part({"type": "tool_invocation", "toolInvocation": call}, assembly,
                       assembly.next_index())  # fmt: skip
     legacy = get(message, "function_call")
@@ -434,7 +439,7 @@ def take_ollama(obj: Any, assembly: Assembly) -> bool:
         content = get(message, "content")
         for part in content if isinstance(content, (list, tuple)) else [content]:
             take_part(part, assembly, assembly.next_index())
-        for call in items(get(message, "tool_calls")):
+        for call in parts_in(get(message, "tool_calls")):
             name, arguments = name_and_arguments(call)
             if name is None and arguments is None:
                 assembly.miss(get(call, "type") or "tool_calls", call)

@@ -15,6 +15,7 @@ from ...core.remote import is_remote, local_path
 from ...core.types.call_pieces import member as get
 from ...core.values import read_strict
 from ...entry.capture.captured import is_event_stream
+from ...entry.capture.frames import frames_in
 from ...entry.capture.gemini import ends, is_gemini
 from ...entry.capture.known import is_envelope, is_error, is_piece_alone
 from ...evals.cases.row_files import (
@@ -196,8 +197,13 @@ def _streams(path: Path) -> RowSource:
     return RowSource(str(path), rows(), unit="stream")
 
 
-def _dumps(file: Path) -> Iterator[str | BadCase]:
-    # The last stream needs no end mark.
+def _dumps(file: Path) -> Iterator[str | bytes | BadCase]:
+    # A binary stream is one answer. The last one of text needs no end mark.
+    with file.open("rb") as opened:
+        if frames_in(opened.read(12)) is not None:
+            opened.seek(0)
+            yield opened.read()
+            return
     lines: list[str] = []
     for _, line in text_lines(file):
         if isinstance(line, BadCase):

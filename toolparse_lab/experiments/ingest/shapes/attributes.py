@@ -113,12 +113,11 @@ def _typed(value: Any, depth: int) -> Any:
         return int(inner) if isinstance(inner, str) and inner.lstrip("-").isdecimal() else inner
     if kind in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
         return inner
-    values = items_of(at(inner, "values"))
-    if kind == "arrayValue":
+    values = [] if inner == {} else at(inner, "values")
+    if isinstance(values, list) and kind == "arrayValue":
         return [_typed(one, depth + 1) for one in values]
-    if kind == "kvlistValue":
-        members = [one for one in values if isinstance(one, Mapping)]
-        return {str(one.get("key")): _typed(one.get("value"), depth + 1) for one in members}
+    if isinstance(values, list) and kind == "kvlistValue" and all(at(x, "key") for x in values):
+        return {str(one["key"]): _typed(one.get("value"), depth + 1) for one in values}
     return value
 
 

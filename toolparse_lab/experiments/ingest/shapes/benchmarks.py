@@ -84,7 +84,7 @@ def inspect(row: Row, log: Log) -> Iterator[Cells]:
                 answer = failed(at(event, "error"))
             elif choices:
                 answer = answer_of(
-                    [message_of(at(choice, "message")) for choice in choices],
+                    [message_of(at(choice, "message") or choice) for choice in choices],
                     [at(choice, "stop_reason") for choice in choices],
                 )
             else:
@@ -323,7 +323,7 @@ def bfcl(row: Row, log: Log) -> Iterator[Cells]:
             answer = {"output": step}
         else:
             made = Message()
-            for call in items_of(step):
+            for call in step if isinstance(step, list) else [step]:
                 if not isinstance(call, Mapping) or len(call) != 1:
                     raise Damaged(
                         "response", "a result is text, or a list of {name: arguments}", call

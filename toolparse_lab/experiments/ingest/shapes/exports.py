@@ -243,7 +243,10 @@ def _langchain_body(x: Any) -> Any:
 def _langchain_message(generation: Any) -> Message:
     body = _langchain_body(at(generation, "message"))
     if not isinstance(body, Mapping):
-        return Message(at(generation, "text"))
+        rest = generation
+        if isinstance(generation, Mapping):
+            rest = {k: v for k, v in generation.items() if k not in ("text", "generation_info")}
+        return Message(at(generation, "text")).or_unread(rest)
     made = Message(first(text_of(body.get("content")), at(generation, "text")))
     extra = at(body, "additional_kwargs")
     made.reasoning = text_of(at(extra, "reasoning_content")) or ""
@@ -256,7 +259,7 @@ def _langchain_message(generation: Any) -> Message:
         made.take_calls(body.get("invalid_tool_calls"))
     if not made.calls and isinstance(legacy := at(extra, "function_call"), Mapping):
         made.call(at(legacy, "name"), at(legacy, "arguments"))
-    return made
+    return made.or_unread(body)
 
 
 def _langchain_asked(x: Any) -> Cells:

@@ -10,7 +10,7 @@ from typing import Any
 from ....core.types.call_pieces import joined, name_and_arguments
 from ....core.values import write_canonical
 from ....entry.capture.parts import IDS, NAMES, first_of
-from ....entry.capture.shapes import Assembly, take_own_message
+from ....entry.capture.shapes import Assembly, parts_in, take_own_message
 from ....runner.exchange.details import is_same_model
 from ..sources import is_response
 from .attributes import at, items_of, mapping_of, value_of
@@ -66,9 +66,19 @@ class Message:
         self.calls.append(call if id is None else {"id": str(id), **call})
 
     def take_calls(self, calls: Any) -> None:
-        for call in items_of(calls):
+        for call in items_of(calls) or parts_in(value_of(calls)):
+            call = at(call, "tool_call") or call  # as OpenInference wraps it
             name, arguments = name_and_arguments(mapping_of(call))
-            self.call(name, arguments, first_of(call, IDS))
+            if name is None and arguments is None:
+                self.unread.append(call)
+            else:
+                self.call(name, arguments, first_of(call, IDS))
+
+    def or_unread(self, x: Any) -> Message:
+        # Of a message in which nothing was found: what nobody knows of it.
+        if not (self.text or self.calls or self.reasoning or self.unread):
+            self.unread = message_of(x).unread
+        return self
 
     def to_dict(self) -> Cells:
         message: Cells = {"role": "assistant", "content": self.text}
@@ -99,13 +109,15 @@ def answer_of(messages: list[Message], finishes: Iterable[Any] = ()) -> Cells:
 def message_of(x: Any) -> Message:
     # Of a message of any provider, SDK or convention.
     x = value_of(x)
-    if not isinstance(x, Mapping):
+    if isinstance(x, list):
+        x = {"content": x}
+    elif not isinstance(x, Mapping):
         return Message(text_of(x))
     content = x.get("content")
     if isinstance(content, Mapping) and "type" not in content:
         x = {**x, "content": write_canonical(content)}
     # Attributes of spans have lists as numbered members, or as JSON.
-    lists = {name: items_of(x[name]) for name in ("parts", "tool_calls") if x.get(name)}
+    lists = {n: items_of(x[n]) or value_of(x[n]) for n in ("parts", "tool_calls") if x.get(n)}
     assembly = Assembly()
     take_own_message({**x, **lists}, assembly)
     said = assembly.content or assembly.refusal

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ....entry.capture.shapes import parts_in
 from ..sources import is_response
 from .attributes import at, attributes_of, items_of, pick, value_of
 from .parts import (
@@ -127,7 +128,9 @@ def _inference(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
         answer: Cells = {"response": whole}
     elif written:
         reason = at(llm, "finish_reason")
-        answer = answer_of([_openinference_message(x) for x in written], [reason] * len(written))
+        messages = [_openinference_message(x) for x in written]
+        messages[-1].or_unread(None if isinstance(whole, str) else whole)
+        answer = answer_of(messages, [reason] * len(written))
     elif isinstance(whole, str) and whole:
         answer = Message(whole).cells()
     elif (error := _error_of_span(span)) is not None:
@@ -163,12 +166,10 @@ def _inference(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
 def _openinference_message(x: Any) -> Message:
     parts = [at(part, "message_content", "text") for part in items_of(at(x, "contents"))]
     made = Message(first(text_of(at(x, "content")), "".join(filter(None, parts)) or None))
-    for call in items_of(at(x, "tool_calls")):
-        inner = at(call, "tool_call") or call
-        made.call(
-            at(inner, "function", "name"), at(inner, "function", "arguments"), at(inner, "id")
-        )
-    return made
+    made.take_calls(at(x, "tool_calls"))
+    if isinstance(x, Mapping) and None not in parts:
+        x = {name: value for name, value in x.items() if name != "contents"}
+    return made.or_unread(x)
 
 
 @shape(
@@ -299,7 +300,7 @@ def _sdk_span(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
             "role": "assistant",
             "content": text_of(first(at(said, "text"), at(said, "object"))),
             "reasoning_content": text_of(at(said, "reasoning")),
-            "tool_calls": calls if isinstance(calls, list) else None,
+            "tool_calls": parts_in(calls),
         })  # fmt: skip
         reason = first(at(said, "finishReason"), *items_of(at(genai, "response", "finish_reasons")))
         answer = made.cells("tool_calls" if reason == "tool-calls" else reason)
