@@ -70,6 +70,7 @@ def diff() -> CoercionDiff:
     return CoercionDiff(readings[0], readings[1], ("none", "lossy"))
 
 
+@pytest.mark.exhaustive(2)
 def test_two_readings_side_by_side(diff: CoercionDiff, page: Page, tmp_path: Path) -> None:
     page.goto(diff.export_html(tmp_path / "diff.html").as_uri())
     assert page.locator("tr[data-n]").count() == len(diff.rows) > 3
@@ -79,6 +80,7 @@ def test_two_readings_side_by_side(diff: CoercionDiff, page: Page, tmp_path: Pat
     assert serious_faults(page) == []
 
 
+@pytest.mark.exhaustive(2, 1)
 def test_two_readings_without_the_widget(diff: CoercionDiff, page: Page, tmp_path: Path) -> None:
     path = tmp_path / "static.html"
     path.write_text(render_page("Two readings", diff.html()), encoding="utf-8")
@@ -86,6 +88,7 @@ def test_two_readings_without_the_widget(diff: CoercionDiff, page: Page, tmp_pat
     assert serious_faults(page) == []
 
 
+@pytest.mark.exhaustive(2)
 def test_the_static_view(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "static.html"
     path.write_text(render_page("Answers", render_result(several())), encoding="utf-8")
@@ -104,6 +107,7 @@ def test_the_workbench(text: str, tool: dict[str, Any], page: Page, tmp_path: Pa
         assert serious_faults(page) == []
 
 
+@pytest.mark.exhaustive(2, 1)
 def test_the_browser_of_trials(run: Run, page: Page, tmp_path: Path) -> None:
     host(page, run.browse(), tmp_path)
     assert serious_faults(page, "#view") == []
@@ -112,12 +116,14 @@ def test_the_browser_of_trials(run: Run, page: Page, tmp_path: Path) -> None:
     assert serious_faults(page, "#view") == []
 
 
+@pytest.mark.exhaustive(2)
 def test_the_report(run: Run, page: Page, tmp_path: Path) -> None:
     page.goto(run.report().save(tmp_path / "report.html").as_uri())
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")
     assert serious_faults(page) == []
 
 
+@pytest.mark.exhaustive(2, 1)
 def test_one_trial(run: Run, page: Page, tmp_path: Path) -> None:
     page.goto(run.failures()[0].as_html(tmp_path / "trial.html").as_uri())
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")

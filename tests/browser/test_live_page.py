@@ -131,18 +131,6 @@ def test_a_text_is_edited(page: Page, tmp_path: Path) -> None:
         assert max(map(int, re.findall(r"\d+", background)[:3])) < 80, background
 
 
-def test_nobody_enters_without_the_token(page: Page, tmp_path: Path) -> None:
-    with opened(tmp_path, TEXT) as address:
-        bare = address.partition("?")[0]
-        for path in ("", "first", "first?token=wrong", "answer", "front/screens.js", "x"):
-            answer = page.request.get(bare + path)
-            assert answer.status == 403, path
-            assert TEXT not in answer.text()
-        # A name of a foreign site that leads here, with the token or without.
-        answer = page.request.get(address, headers={"Host": "example.org"})
-        assert answer.status == 403
-
-
 def test_the_address_says_what_is_seen(page: Page, tmp_path: Path) -> None:
     with tp.Lab(tmp_path / "toolparse.db") as lab:
         texts = [TEXT, TEXT.replace('"f"', '"g"'), TEXT.replace('"f"', '"h"'), "No."]
@@ -240,18 +228,11 @@ def test_keys_from_wherever_one_is(page: Page, tmp_path: Path) -> None:
         until(page, "!document.querySelector('[data-bench]')")
         page.keyboard.press("Escape")
         until(page, "!document.querySelector('.opened')")
-
-
-def test_what_is_seen_stays_when_the_server_ends(page: Page, tmp_path: Path) -> None:
-    with tp.Lab(tmp_path / "toolparse.db") as lab:
-        lab.ingest([{"input": "q", "raw": "<tool_call>{", "protocol": "hermes"}], tools=TOOLS)
-    with opened(tmp_path) as address:
-        page.goto(address, timeout=WAIT)
-        page.wait_for_selector(".item", timeout=WAIT)
+    # The server has ended: what is seen stays.
     page.keyboard.press("n")
     page.get_by_role("alert").wait_for()
     assert "`toolparse open` has ended" in page.get_by_role("alert").inner_text()
-    assert page.locator(".item").count() == 1
+    assert page.locator(".item").count() == 2
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +244,17 @@ def address_of_a_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         lab.ingest(rows, tools=TOOLS)
     with opened(folder) as address:
         yield address
+
+
+def test_nobody_enters_without_the_token(page: Page, address_of_a_run: str) -> None:
+    bare = address_of_a_run.partition("?")[0]
+    for path in ("", "first", "first?token=wrong", "answer", "front/screens.js", "x"):
+        answer = page.request.get(bare + path)
+        assert answer.status == 403, path
+        assert TEXT not in answer.text()
+    # A name of a foreign site that leads here, with the token or without.
+    answer = page.request.get(address_of_a_run, headers={"Host": "example.org"})
+    assert answer.status == 403
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -30,7 +30,7 @@ WITH_TOOLS = [name for name, dialect in DIALECTS.items() if dialect.takes_tools]
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-@pytest.mark.exhaustive(3)
+@pytest.mark.exhaustive(4)
 def test_every_cell_is_what_it_is(name: str) -> None:
     cells = list(ask(name))
     ways = 4 if DIALECTS[name].takes_tools else 2

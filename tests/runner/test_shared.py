@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.laws import EXHAUSTIVE
 from tests.postgres_server import postgres_url
 from tests.shared_run import check_moments, emptied, some_moments
 from toolparse_lab.core.errors import StoreLost
@@ -186,17 +185,16 @@ def test_a_sigterm_interrupts_and_a_handler_of_ones_own_stays() -> None:
 forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no SIGKILL and no fork")
 
 
-@pytest.mark.slow
 @forking
+@pytest.mark.exhaustive  # by day `test_crash` kills a run, and claims end in one process
 def test_a_run_goes_on_where_another_process_is_ended(tmp_path: Path) -> None:
-    count = 4 if EXHAUSTIVE else 2
+    count = 4
     stores = [str(tmp_path / f"{n}.db") for n in range(count)]
     ends = check_moments(stores, some_moments(count))
     assert sum(ends.values()) == count
     assert set(ends) != {"done"}
 
 
-@pytest.mark.slow
 @forking
 @pytest.mark.exhaustive
 def test_a_run_on_a_server_goes_on_where_another_process_is_ended() -> None:

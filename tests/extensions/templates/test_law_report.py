@@ -15,8 +15,8 @@ import toolparse_lab as tp
 from tests.entry.test_foreign import TOOLS, Camel, Collecting, Segmenting, Snake, a_call
 from tests.laws import EXHAUSTIVE
 from toolparse_lab.arguments.rjson.damage import Refusal
+from toolparse_lab.entry.laws import TEXT_LAWS, LawBroken, check_all, try_text
 from toolparse_lab.entry.laws import TOOLS as SHIPPED_TOOLS
-from toolparse_lab.entry.laws import LawBroken, check_all
 from toolparse_lab.extensions.templates import check_protocol, check_stream
 from toolparse_lab.extensions.templates.laws import check_protocol as module
 from toolparse_lab.extensions.templates.laws.check_protocol import LAWS, LawReport, shrink
@@ -137,6 +137,7 @@ def report_of(protocol: Any) -> LawReport:
 
 
 @pytest.mark.parametrize(("law", "protocol"), DEFECTS, ids=[law for law, _ in DEFECTS])
+@pytest.mark.exhaustive(3, 1)
 def test_a_planted_defect_is_found(law: str, protocol: Protocol) -> None:
     report = report_of(protocol)
     found = report[law]
@@ -148,6 +149,14 @@ def test_a_planted_defect_is_found(law: str, protocol: Protocol) -> None:
     if law not in ("round trip", "linear"):
         with pytest.raises((LawBroken, ZeroDivisionError)):
             check_all(found.counterexample, protocol, SHIPPED_TOOLS)
+
+
+def test_one_text_breaks_each_law_of_texts() -> None:
+    texts = ("<c><", "<c>", "<c>", "<c>'name':'f','s':{}}", '<c>"name":"f""s":{}}')
+    for (law, protocol), text in zip(DEFECTS, texts, strict=False):
+        with pytest.raises(LawBroken) as caught:
+            TEXT_LAWS.get(law, print)(try_text(text, protocol, SHIPPED_TOOLS))
+        assert caught.value.law == law
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -250,6 +259,7 @@ THEIRS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("law", "protocol"), THEIRS, ids=[law for law, _ in THEIRS])
+@pytest.mark.exhaustive(2)
 def test_a_defect_of_an_object_is_found(law: str, protocol: Any) -> None:
     report = report_of(protocol)
     assert report[law].verdict == "violated", str(report)
