@@ -16,7 +16,7 @@ EXHAUSTIVE = bool(os.environ.get("TOOLPARSE_EXHAUSTIVE"))
 EXAMPLES = int(os.environ.get("TOOLPARSE_EXAMPLES", "30"))
 """Random texts for each law and protocol; `make nightly` asks for many more."""
 Case = TypeVar("Case")
-FEW = 6  # splits near delimiters, and as many anywhere, by default
+FEW = 4  # splits near delimiters, and as many anywhere, by default
 
 
 def examples(by_day: int) -> int:

@@ -118,7 +118,7 @@ def pieces(raw: str) -> Iterator[list[str]]:
 @pytest.mark.parametrize(
     ("protocol", "limits", "build"), [row[1:] for row in LIMITS], ids=[row[0] for row in LIMITS]
 )
-@pytest.mark.exhaustive(3)
+@pytest.mark.exhaustive(5)
 def test_a_text_around_a_limit_reads_alike_however_it_is_cut(
     protocol: str, limits: tuple[int, ...], build: Build
 ) -> None:

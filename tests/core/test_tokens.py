@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.core_cases import load
+from tests.laws import EXHAUSTIVE, part
 from tests.vocabularies import VOCABULARIES, answer_of, vocabulary
 from toolparse_lab.core.errors import NoSuchItem
 from toolparse_lab.core.types import Span
@@ -37,7 +38,7 @@ def is_text(raw: str) -> bool:
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_every_argument_of_every_case_is_made_of_its_tokens(name: str) -> None:
     words, seen = vocabulary(name), 0
-    for raw, protocol, tools in CASES:
+    for raw, protocol, tools in part(CASES, 3, [*VOCABULARIES].index(name)):
         if not isinstance(raw, str) or not raw or not is_text(raw):
             continue
         cut = words.cut(raw)
@@ -61,7 +62,7 @@ def test_every_argument_of_every_case_is_made_of_its_tokens(name: str) -> None:
                     assert tokens[-1].span.start < span.end <= end, (case, path)
                     assert all(token.logprob == -0.25 for token in tokens)
                     seen += 1
-    assert seen > 300
+    assert seen > (300 if EXHAUSTIVE else 100)
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
