@@ -607,7 +607,6 @@ BAD_ROWS: list[tuple[Any, str]] = [
     ({"raw": "x", "model": 3}, "a model is a name"),
     ({"raw": "x", "request": [1]}, "the request is no object"),
     ({"case_id": "c1", "raw": "x", "target": []}, "has another target"),
-    ({"case_id": "c1", "raw": "x", "input": "other"}, "has another input"),
     ({**ROWS[0], "trial": 0, "raw": "another answer"}, "is there already"),
 ]
 
@@ -624,6 +623,22 @@ def test_bad_rows_name_their_place_and_are_skipped_when_asked(
     assert len(run.trials()) == 3
     assert [(s.name, s.count) for s in run.plan.cases.skipped] == [("rows that cannot be read", 1)]
     assert "rows that cannot be read 1" in repr(run)
+
+
+def test_one_id_for_several_questions_loses_no_row(lab: tp.Lab) -> None:
+    # The steps of a task. Rows of one task are no independent evidence.
+    steps = [("t1", "a"), ("t1", "b"), ("t1", "b"), ("t2", "a"), ("t1", "a")]
+    run = lab.ingest(
+        [{"task_id": id, "input": q, "raw": f"{n}"} for n, (id, q) in enumerate(steps)]
+    )
+    cases = [trial.case.id for trial in run.trials()]
+    assert cases[0] == cases[4] == "t1"
+    assert cases[1] == cases[2] != "t1"
+    assert cases[3] == "t2"
+    assert cases[1].startswith("t1 ")
+    assert list(run.frame()["metadata_conversation_id"]) == ["t1", "t1", "t1", "t2", "t1"]
+    assert run.plan.cluster == "metadata_conversation_id"
+    assert [(s.name, s.count) for s in run.plan.cases.skipped] == [("case ids", 1)]
 
 
 def test_all_bad_rows_at_once_with_their_lines(lab: tp.Lab, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pickle
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import IO, Any
@@ -180,6 +180,8 @@ class _Building:
         inputs = Counter(case.input_text for case in cases or ())
         self._by_input = {c.input_text: c.id for c in cases or () if inputs[c.input_text] == 1}
         self._cases: dict[str, Case] = {}
+        # The id of a case -> the id in the log, of which there are several.
+        self._shared: dict[str, str] = {}
         # What makes an arm -> the arm and its levels; and each name's first owner.
         self._arms: dict[tuple[str, str, str], tuple[Arm, dict[str, Any]]] = {}
         self._arm_names: dict[str, tuple[str, str, str]] = {}
@@ -213,10 +215,10 @@ class _Building:
         if place in self._keys:
             if self._keys[place] != key:
                 raise self._source.bad(
-                    f"trial {trial} of case {case.id!r} with this model and arm is there already, "
-                    "in a row that differs from this one",
+                    "this trial of its case, model and arm is there already, in a row that "
+                    "differs from this one",
                     answer.line,
-                    got=unpack(unpickled(answer.row)[_RAW])[:120],
+                    got=f"trial {trial} of {case.id}: {unpack(unpickled(answer.row)[_RAW])[:120]}",
                     hint="leave the column trial out to have repeated answers counted, or name "
                     "what differs in arm",
                 )
@@ -301,12 +303,14 @@ class _Building:
                 )
             return self._cases.setdefault(id, self._known[id])
         before = self._cases.get(case.id)
-        if (
-            before is not None
-            and before.input_text != case.input_text
-            and case.id == question_id(case)
-        ):
-            case = replace(case, id=question_id(case, digits=32))
+        if before is not None and _asks_else(before, case, answer):
+            # One id stands for several questions: the steps of a task, the turns of a chat.
+            id = f"{case.id} {question_id(case)}"
+            if case.id == question_id(case):
+                id = question_id(case, digits=32)
+            else:
+                self._shared[case.id] = self._shared[id] = case.id
+            case = replace(case, id=id)
             before = self._cases.get(case.id)
         if before is not None:
             case = self._merged(before, case, answer)
@@ -326,10 +330,10 @@ class _Building:
                 continue
             if old not in ("", (), None):
                 raise self._source.bad(
-                    f"case {case.id!r} has another {name} in a row before",
+                    f"its case has another {name} in a row before",
                     answer.line,
                     name,
-                    got=str(new)[:120],
+                    got=f"{case.id}: {str(new)[:120]}",
                     expected=str(old)[:120],
                     hint="give the cases by cases=, or another case_id",
                 )
@@ -343,6 +347,12 @@ class _Building:
             if list(answer.metadata) != list(before.metadata):
                 changes["metadata"] = {**answer.metadata, **before.metadata}
         return replace(before, **changes) if changes else before
+
+    def _metadata(self, case: Case) -> Iterable[tuple[str, Any]]:
+        # Questions under one id are no independent ones.
+        if self._shared:
+            yield CONVERSATION, self._shared.get(case.id, case.id)
+        yield from case.metadata.items()
 
     def _arm(self, answer: Answer) -> tuple[Arm, dict[str, Any]]:
         # Rows of one name, protocol and choice share one. The levels are shared by all its items,
@@ -377,14 +387,17 @@ class _Building:
         for name, n in sorted(self._varying.items()):
             why = "it differs between the rows of one case"
             skipped.append(Skipped(f"metadata {name}", n, why))
-        cluster = f"metadata_{CONVERSATION}" if log.conversations else ""
+        if self._shared:
+            why = "they stand for several questions, each of which is a case of its own"
+            skipped.append(Skipped("case ids", len({*self._shared.values()}), why))
+        cluster = f"metadata_{CONVERSATION}" if log.conversations or self._shared else ""
         if CONVERSATION in self._varying:
             cluster = ""
         # Without the metadata that belongs to rows, and without credentials, for which the
         # environment is looked through once for all cases.
         cases = list(self._cases.values())
         members = [
-            [case.input, {k: v for k, v in case.metadata.items() if k not in self._varying}]
+            [case.input, {k: v for k, v in self._metadata(case) if k not in self._varying}]
             for case in cases
         ]
         clean = [
@@ -400,6 +413,15 @@ class _Building:
             Held(()),
             cluster=cluster,
         )
+
+
+def _asks_else(before: Case, case: Case, answer: Answer) -> bool:
+    # A row may leave out the question or the tools.
+    for name in ("input", "tools"):
+        old, new = getattr(before, name), getattr(case, name)
+        if old and new and old != new and (name in answer.columns or name == "tools"):
+            return True
+    return False
 
 
 def _request(answer: Answer, trial: int) -> bytes | None:
