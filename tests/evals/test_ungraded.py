@@ -178,10 +178,27 @@ def test_a_filter_gives_the_share_of_each_cell_s_own_answers() -> None:
     ).frame()  # fmt: skip
     rows = TrialRows(frame)
     open_cells = {cell[1]: cell[2:5] for cell in rows.cells({})["cells"]}
-    assert open_cells == {"a": [4, 4, 0.75], "b": [4, 4, 0.25]}
+    assert open_cells == {"a": [3, 4, 0.75], "b": [1, 4, 0.25]}
     cut = rows.cells({"where": {"cause": ["call.truncated"]}})
     assert {cell[1]: cell[2:5] for cell in cut["cells"]} == {"a": [1, 4, 0.25], "b": [3, 4, 0.75]}
     assert cut["measure"] == "answers that match, of the cell's own"
+
+
+def test_a_page_and_a_report_give_a_cell_one_share(lab: tp.Lab) -> None:
+    # By hand: case t has 3 of 3 good answers, u has 1 of 1, v has 0 of 1. (1 + 1 + 0) / 3 = 67 %.
+    told = [("t", CALL)] * 3 + [("u", CALL), ("v", CALL[:30])]
+    run = lab.ingest(
+        [{"case_id": id, "input": id, "raw": raw, "model": "m", "prompt_protocol": "hermes",
+          "tools": TOOLS, "latency": n} for n, (id, raw) in enumerate(told)]
+    )  # fmt: skip
+    report = run.report()
+    (cell,) = TrialRows(run.frame(), cluster=run.plan.cluster or None).cells({})["cells"]
+    (row,) = report.ungraded.to_dict("records")
+    assert cell[2:4] == [4, 5]
+    assert cell[4:] == [row["executable"], row["ci_low"], row["ci_high"]]
+    assert row["executable"] == pytest.approx(2 / 3)
+    words = "a share counts each case once: m · hermes has 67 %, and 4 of its 5 answers."
+    assert any(note.endswith(words) for note in report.notes)
 
 
 def test_a_report_shows_a_wrong_value_beside_the_wanted_one(lab: tp.Lab) -> None:

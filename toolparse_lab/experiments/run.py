@@ -466,6 +466,7 @@ class Run:
             columns=columns,
             policy=policy,
             calls=self.calls_df(policies=(policy,)),
+            cluster=self.plan.cluster or None,
             opener=lambda trial_id: self._at(list(places.loc[trial_id]), policy),
             title=Path(self.plan.cases.source or "").name or self.run_id,
             facts=f"{created.day} {created:%b %Y, %H:%M}",

@@ -84,9 +84,10 @@ class Browser(Screen):
     by cause, and one answer in the parse view or on the workbench.
 
     frame: a trials frame. rows, columns: the columns of the table of shares. policy: the rows that
-    appear. calls: the calls frame of the same trials, to filter by tool. opener: the trial of an
-    id, if there is one, which notes and outcomes can be kept for. title, facts: the heading of a
-    page. Raises BadOptions for a frame or a column that does not fit.
+    appear. calls: the calls frame of the same trials, to filter by tool. cluster: the column that
+    intervals go by. opener: the trial of an id, if there is one, which notes and outcomes can be
+    kept for. title, facts: the heading of a page. Raises BadOptions for a frame or a column that
+    does not fit.
 
     `trial_id` is the trial that is open, '' for none.
     """
@@ -101,12 +102,13 @@ class Browser(Screen):
         columns: str | None = None,
         policy: str = "safe",
         calls: Frame | None = None,
+        cluster: str | None = None,
         opener: Callable[[str], Any] | None = None,
         title: str = "",
         facts: str = "",
         **traits: Any,
     ) -> None:
-        self._rows = TrialRows(frame, rows, columns, policy, calls)
+        self._rows = TrialRows(frame, rows, columns, policy, calls, cluster)
         self._first_axes = self._rows.axes
         self._facets = self._rows.facets()
         self._opener = opener
@@ -317,8 +319,11 @@ class Browser(Screen):
         sums = [sum(numbers.get(column, 0) for numbers in failing) for column in columns]
         totals = [of(n, sizes.get(c, 0)) for n, c in zip(sums, columns, strict=True)]
         totals.append(of(sum(map(sum, (n.values() for n in failing))), len(rows.frame)))
-        share = "right answers" if rows.has_targets else "answers whose calls can all be executed"
-        measure = f"Share of {share}, with 95 % intervals."
+        told = "right answers" if rows.has_targets else "answers whose calls can all be executed"
+        measure = f"Share of {told}, with 95 % intervals."
+        counted = [cell[2:5] for cell in figures["cells"]]
+        if any(n and share(rate, n) != share(hits / n, n) for hits, n, rate in counted):
+            measure += " Each case counts once, however many answers it has."
         if filtered:
             measure = "Answers that match the filters, of those of the cell."
         shown = {
@@ -349,13 +354,12 @@ class Browser(Screen):
             words = f"of {judged:,} ({share(n / judged if judged else None, judged)})"
             return {**shown, "share": f"{n:,}", "range": "", "of": words}
         if rate is None:
-            return {**shown, "share": "–", "range": "", "of": f"none of {n:,} judged"}
-        good = of(round(rate * judged), judged)
+            return {**shown, "share": "–", "range": "", "of": "none judged"}
         return {
             **shown,
             "share": share(rate, judged),
             "range": span(low, high, judged),
-            "of": good,
+            "of": of(n, judged),
         }
 
     # one answer

@@ -16,7 +16,7 @@ import pandas as pd
 from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
 from ....core.values.printable import counted
-from ....core.values.wording import level_words
+from ....core.values.wording import level_words, share
 from ...frames.files import parquet_files_of, read_frame, unpacked
 from . import stats
 from .breakdowns import (
@@ -45,6 +45,7 @@ from .cells import (
     clusters_of,
     codes_of,
     coerced_policy,
+    executable_of,
     groups,
     judged_of,
     matrix,
@@ -566,6 +567,8 @@ def _warnings(report: Report) -> Iterator[str]:
     alike = same_questions(part) if report.cluster is not None else report.clusters or {}
     if note := same_question_note(alike, report.cluster):
         yield note
+    if note := _uneven_note(report, part):
+        yield note
 
     if 0 < (cases := _judged_cases(report)) < FEW_CASES:
         verb = "is" if cases == 1 else "are"
@@ -588,6 +591,24 @@ def _unseen_note(report: Report, part: pd.DataFrame) -> str:
         f"Of {len(every)} cases, some cells have no row at all: {', '.join(lacking)}. Nothing says "
         "that they were asked, so they are in no figure, not even in missing."
     )
+
+
+def _uneven_note(report: Report, part: pd.DataFrame) -> str:
+    # Where the share beside "23 of 100 fail" is not 77 %.
+    for key, rows in groups(part, report.by):
+        if rows["case_id"].value_counts().nunique() < 2:
+            continue
+        good = rows["score_success"] if report.has_targets else executable_of(rows)
+        good = good.dropna().astype(bool)
+        n, cases = len(good), rows.loc[good.index, "case_id"]
+        rate = stats.case_rate(good.tolist(), cases.tolist())
+        if n and share(rate, n) != share(good.mean(), n):
+            return (
+                "Cases have different numbers of answers, and a share counts each case once: "
+                f"{report.name_of(key)} has {share(rate, n)}, and {int(good.sum()):,} of its "
+                f"{n:,} answers."
+            )
+    return ""
 
 
 def _judged_cases(report: Report) -> int:

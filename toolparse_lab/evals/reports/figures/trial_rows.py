@@ -31,11 +31,11 @@ from . import stats
 from .cells import (
     check_by,
     check_trials,
+    clusters_of,
     executable_of,
     groups,
     judged_of,
     read_under,
-    same_questions,
 )  # fmt: skip
 
 CAUSE = "cause"
@@ -66,7 +66,8 @@ Numbers = npt.NDArray[np.intp]
 class TrialRows:
     """The rows of one policy of a trials frame, and the two columns of its heatmap.
 
-    calls: their calls frame, by which they can be filtered by tool.
+    calls: their calls frame, by which they can be filtered by tool. cluster: the column that
+    intervals go by, as in a report.
 
     Raises BadOptions for a frame without the columns of a trials frame, for a column that it lacks,
     and for one column named twice.
@@ -79,6 +80,7 @@ class TrialRows:
         columns: str | None = None,
         policy: str = "safe",
         calls: pd.DataFrame | None = None,
+        cluster: str | None = None,
     ) -> None:
         check_trials(frame)
         self.policy = policy
@@ -96,7 +98,7 @@ class TrialRows:
             self.frame[_EXECUTABLE] = executable_of(self.frame)
         self.set_axes(rows or "prompt_protocol", columns or "model")
         self._places: dict[str, int] | None = None
-        self._alike = same_questions(self.frame)
+        self._clusters = clusters_of(self.frame, cluster)
         self._masks: dict[str, npt.NDArray[np.bool_]] = {}
 
     def _grouped(self) -> tuple[list[str], list[Group]]:
@@ -180,8 +182,8 @@ class TrialRows:
             self.frame.iloc[self.place(trial_id), at] = text or None
 
     def cells(self, query: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the heatmap: axes, names and cells with n, what was counted of, a share of that
-        and its interval, None if there was nothing to count.
+        """Return the heatmap: axes, names and cells with a count, what it was counted of, the
+        share, in which each case counts once, and its interval, None if there was nothing to count.
 
         "measure" says what is counted: success, and where no row has a target, the answers whose
         calls may all be executed. With a filter it is the share of a cell's own answers that match
@@ -199,12 +201,10 @@ class TrialRows:
         cells: list[list[Any]] = []
         for names, trials in groups(part, self.axes):
             successes, cases = judged_of(trials, judged)
-            cases = [self._alike.get(case, case) for case in cases]
-            interval = stats.clustered_interval(successes, cases)
+            interval = stats.clustered_interval(successes, cases, clusters=self._clusters)
             numbers = (interval.rate, interval.low, interval.high)
             figures = [None if math.isnan(number) else number for number in numbers]
-            n = sum(successes) if filtering else len(trials)
-            cells.append([*names, n, len(successes), *figures])
+            cells.append([*names, sum(successes), len(successes), *figures])
         rows, columns = (sorted({cell[axis] for cell in cells}) for axis in (0, 1))
         measure = "success" if self.has_targets else "answers whose calls may all be executed"
         measure = "answers that match, of the cell's own" if filtering else measure
