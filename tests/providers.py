@@ -43,12 +43,6 @@ def openai(message: dict[str, Any], usage: dict[str, Any] | None = None) -> dict
     }
 
 
-def openai_stream(*deltas: dict[str, Any]) -> list[Any]:
-    """The same as a stream."""
-    chunks: list[Any] = [_chunk(delta) for delta in deltas]
-    return [*chunks, _chunk({}, "stop"), "[DONE]"]
-
-
 def _chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
     return {
         "id": "x",

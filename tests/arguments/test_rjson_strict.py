@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.core_cases import rows
 from tests.growth import grows_linearly
+from tests.tables import each_case
 from toolparse_lab.arguments.rjson import strict
 from toolparse_lab.arguments.rjson.damage import Damage, Refusal
 from toolparse_lab.arguments.rjson.repair import read_damaged
@@ -93,18 +94,7 @@ def test_the_walk_alone_finds_the_same_in_cases(
     assert helped == alone
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "see {x} and [1] then {'a': [2], \"b\": NaN}",  # kept, then forgotten as prose
-        '[{"a": [1]}{"b": [2]} {"c": 3},]',  # edits between two kept ones
-        '[{"a": 1, "a": 1}, [2], 3,]',  # a doubled key inside
-        '[{"a": 1, "a": 2}, [2], 3,]',
-        "{\"k\": [[1], [2]], 'k': [[1], [2]]}",  # and around what was kept
-        '[[-0, 1.50, 1e999], {"b": ' + "7" * 5000 + "},]",
-        '[[[[[[1]]]]], {"b": 1},]',
-    ],
-)
+@each_case
 @pytest.mark.parametrize("max_depth", [3, 5, 1000])
 def test_what_was_kept_is_read_as_the_whole_is(
     text: str, max_depth: int, monkeypatch: pytest.MonkeyPatch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,9 +69,6 @@ def test_an_error_names_value_cause_and_fix(snippet: str, text: str, names: dict
 
 
 # What an error says of a value, whatever that value is.
-
-
-PACKAGE = Path(errors.__file__).parent.parent
 
 
 def deep_list() -> Any:

@@ -49,14 +49,7 @@ def test_canonical_text_reads_back(value: Any) -> None:
     text.encode("utf-8")  # lone surrogates are escaped
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "3.0", "1e5", "-0", "-0.0", "1E+400", "0.1000", "12345678901234567890", "1" * 5000,
-        "1e-999", "2.50", '{"b":1,"a":{}}', "[]", '"é😀"', '"\\ud83d"', '"\\u0000\\n"', "null",
-        "[[[true]],false]",
-    ],
-)  # fmt: skip
+@each_case
 def test_lexemes_and_key_order_survive(text: str) -> None:
     assert write_canonical(read_strict(text)) == text
 

@@ -53,28 +53,7 @@ def test_the_exit_code_says_whether_all_passed(
     )
 
 
-AT_LEAST_3 = [{"$at_least": [{"name": "find_berth", "arguments": {"$at_least": {"nights": 3}}}]}]
-NEVER_3 = [{"$never": [{"name": "find_berth", "arguments": {"$at_least": {"nights": 3}}}]}]
-SAID: list[tuple[str, Any, list[str]]] = [
-    # the answer, what is wanted, and what every place says of it
-    (RIGHT, AT_LEAST_3,
-     ['#0 find_berth /nights: wanted 3, got 2 (nearest: find_berth(at least {"nights":3}))']),
-    (RIGHT, [{"$ordered": WANTED * 2}],
-     ['no call: wanted find_berth(port: "Ystad", nights: 2), '
-      'got find_berth({"port":"Ystad","nights":2})']),
-    (RIGHT, [{"$never": [{"name": "find_berth", "arguments": "$any"}]}],
-     ['#0 find_berth: wanted never find_berth(…), got find_berth({"port":"Ystad","nights":2})']),
-    (RIGHT, [{"$only": [{"name": "other", "arguments": "$any"}]}],
-     ["#0 find_berth: wanted other, got find_berth (nearest: other(…))"]),
-    (RIGHT.replace("find_berth", "find_bert"), WANTED,
-     ["#0 find_bert: wanted a tool that is offered, got find_bert (nearest: find_berth)"]),
-    ("Hello!", WANTED,
-     ['no call: wanted find_berth(port: "Ystad", nights: 2), got no call']),
-    (RIGHT, NEVER_3, []),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("raw", "target", "says"), SAID)
+@each_case
 def test_a_failure_says_the_same_in_all_four_places(
     raw: str, target: Any, says: list[str], tmp_path: Path, capsys: Any
 ) -> None:

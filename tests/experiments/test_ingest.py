@@ -507,14 +507,7 @@ def test_a_row_that_is_nested_without_an_end_costs_one_row(
     assert len(run.trials()) + left_out == 2
 
 
-@pytest.mark.parametrize("answer", [
-    response(),
-    {"output": {"message": {"role": "assistant", "content": [{"text": RIGHT}]}}},
-    {"candidates": [{"content": {"parts": [{"text": RIGHT}]}, "finishReason": "STOP"}]},
-    {"text": RIGHT, "toolCalls": [], "finishReason": "stop"},
-    {"output": [message(RIGHT)], "status": "success"},
-    {"message": message(RIGHT), "done": True},
-], ids=["chat", "converse", "gemini", "ai sdk", "responses", "ollama"])  # fmt: skip
+@each_case
 def test_a_question_stands_beside_the_members_of_an_answer(answer: Any, lab: tp.Lab) -> None:
     row = {"prompt": "Weather?", "tools": [TOOL], "case_id": "q", "model": "m", **answer}
     (trial,) = lab.ingest([row]).trials()
@@ -777,18 +770,7 @@ def test_the_same_rows_again_add_nothing(lab: tp.Lab) -> None:
     assert len(lab.runs()) == 2
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"latency": 0.75}, {"ttft": 0.2}, {"prompt_tokens": 11}, {"completion_tokens": 4},
-        {"cost": 0.002}, {"created": "2026-10-02T08:00:00"}, {"server": "b"},
-        {"metadata_user": "u9"}, {"finish_reason": "length"},
-        {"response": {**response("Hi"), "usage": {"prompt_tokens": 9, "completion_tokens": 1}}},
-        {"response": {**response("Hi"), "created": 1790000000}},
-        {"request": {"temperature": 1}},
-    ],
-    ids=lambda change: next(iter(change)),
-)  # fmt: skip
+@each_case
 def test_equal_texts_of_other_rows_are_a_second_recording(
     change: dict[str, Any], lab: tp.Lab
 ) -> None:

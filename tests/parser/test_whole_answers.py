@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from tests.laws import examples
 from tests.quotations import CALLS, TOOLS, asked, formats, written
+from tests.tables import each_case
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.entry.parse import Reader
 from toolparse_lab.formats.auto import AUTO
@@ -182,30 +183,11 @@ def test_a_small_call_takes_few_python_calls(name: str) -> None:
     assert count <= 70
 
 
-_TYPED = {"properties": {"text": {"type": "string"}, "n": {"type": "integer"}}}
 # (format, a tool's name, its parameters, text before, arguments as they are written): what a
 # pattern took for a plain call, and the engine does not.
-_NO_PLAIN_CALLS: tuple[tuple[str, str, dict[str, Any] | None, str, tuple[str, str]], ...] = (
-    ("pythonic", "look_up", {}, "", ("7", "7\u0663")),  # a digit of another script
-    ("pythonic", "look_up", {}, "", ("7", "-0")),
-    ("gemma4", "look_up", {}, "", ("7", "-0")),
-    ("markdown_json", "look_up", {}, "", ("Oslo", "<name>")),  # outside its format, a placeholder
-    ("llama3_json", "look_up", None, "Sure,\n", ("", "")),
-    ("mistral_v13_args", "look_up.", None, "", ("", "")),
-    ("cwm", "look_up-.", None, "", ("", "")),
-    ("apertus", "function", None, "", ("", "")),
-    ("harmony_channel", "analysis", None, "", ("", "")),
-    ("yaml_xml", "thought", {}, "", ("", "")),
-    ("yaml_xml", "input", {}, "", ("text", "a")),  # an element of a page
-    ("yaml_xml", "look_up", {"properties": {"x": {"type": "string"}}}, "", ("", "")),
-    ("dots", "look_up", _TYPED, "", ("Oslo", "]]>")),  # half a section
-    ("dots", "look_up", _TYPED, "", ("Oslo", "see [/text]")),  # a closer in other brackets
-    ("bfcl_concise_xml_tag", "look_up", _TYPED, "", ("Oslo", ">")),  # its tag's bracket, doubled
-    ("anthropic_legacy", "look_up", _TYPED, "", ("Oslo", ">x <b>y</b> z")),
-)
 
 
-@pytest.mark.parametrize(("format", "name", "schema", "before", "change"), _NO_PLAIN_CALLS)
+@each_case
 def test_what_looks_plain_is_left_to_the_engine(
     format: str, name: str, schema: dict[str, Any] | None, before: str, change: tuple[str, str]
 ) -> None:

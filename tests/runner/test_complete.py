@@ -46,22 +46,9 @@ def ask(mock: MockOpenAI, text: str, *, provider: str = "openai", **changes: Any
     return run_sync(complete(Request(model, "m", messages, changes.pop("params", {}), **changes)))
 
 
-TEXTS = {
-    "plain": "hello",
-    "thinking": "<think>\nfirst\n</think>\n\nthen <tool_call>{}</tool_call>",
-    "space": "  a \r\n\tb\n ",
-    "emoji": "a😀b é 日本",
-    "lone surrogate": "a\ud800b",
-    "control": "a\x00b\x1b[0m",
-    "sentence tokens": "<s>a</s><|im_end|>",
-    "repetition": "abcd" * 300,
-    "empty": "",
-}
-
-
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@each_case
 def test_raw_is_what_the_model_wrote(
     mock: MockOpenAI, text: str, provider: str, stream: bool
 ) -> None:

@@ -90,7 +90,6 @@ def answered(store: Store, requests: list[Request]) -> Counter[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_dead_models_are_given_up_and_asked_again_once_they_live(
     store: Store, free_port: int
 ) -> None:
@@ -293,7 +292,6 @@ def test_streams_that_break_off_are_recorded_as_cut_and_asked_again(store: Store
         assert store.run(run_id).failed == 1
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_an_adaptive_model_finds_the_room_of_its_endpoint(store: Store) -> None:
     with MockOpenAI(latency=0.05, room=10) as mock:

@@ -1,15 +1,11 @@
 import asyncio
 import gc
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.mock_openai import MockOpenAI
-from tests.waiting import PATIENCE, running, wait_until
+from tests.waiting import PATIENCE
 from toolparse_lab.core.errors import BadOptions, StoreError, UnknownName
 from toolparse_lab.experiments.plan import make_plan
 from toolparse_lab.runner.exchange.summary import RunEvent, Summary
@@ -461,90 +457,6 @@ def test_a_run_over_http_retries_waits_and_leaves_no_key_anywhere(
     )
     assert b"[redacted]" in everything
     assert KEY.encode() not in everything
-
-
-RUNNER = """
-import sys
-from toolparse_lab.runner.complete import complete
-from toolparse_lab.runner.loop import run_sync
-from toolparse_lab.runner.pool import run_requests
-from toolparse_lab.runner.store.store import Store
-from toolparse_lab.runner.exchange.types import Model, PlanItem, Request
-
-url, path, run_id = sys.argv[1:]
-model = Model("openai/m", api_base=url, api_key="k", max_connections=4, timeout=20, max_retries=0)
-def question(text, stream=False):
-    return Request(model, "m", ({"role": "user", "content": text},), {}, (), stream)
-assert run_sync(complete(question("status=500"))).error_kind == "server_error"
-asked = [question(f"slow=0.15 say=number {n}", n % 2 == 1) for n in range(40)]
-with Store(path) as store:
-    if not any(r.run_id == run_id for r in store.runs()):
-        store.begin_run({}, [PlanItem(f"c{n}", "m", r.key) for n, r in enumerate(asked)], run_id=run_id)
-    try:
-        print(run_sync(run_requests(asked, store, run_id=run_id)))
-    except KeyboardInterrupt:
-        print("interrupted", store.run(run_id).status)
-        sys.exit(130)
-"""
-
-
-def _started(mock: MockOpenAI, path: Path) -> AbstractContextManager["subprocess.Popen[str]"]:
-    command = [sys.executable, "-W", "error", "-c", RUNNER, mock.url, str(path), "the-run"]
-    return running(command, stderr=subprocess.STDOUT, cwd=Path(__file__).parents[2])
-
-
-def _asked(mock: MockOpenAI) -> Counter[str]:
-    return Counter(body["messages"][-1]["content"] for body in mock.bodies)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-@pytest.mark.exhaustive
-def test_kill_9_loses_only_the_calls_in_flight_and_nothing_is_asked_twice(tmp_path: Path) -> None:
-    path = tmp_path / "runs.db"
-    with MockOpenAI() as mock:
-        with _started(mock, path) as process:
-            wait_until(lambda: len(mock.bodies) >= 14, process)
-            process.kill()
-            process.communicate()
-        with Store(path) as store:
-            before = {item.case_id: c.raw for item, c in store.completions("the-run")}
-            assert store.run("the-run").status == "interrupted"
-        first = _asked(mock)
-        assert 8 <= len(before) < 40
-        assert len(first) - len(before) <= 4  # at most what was in flight is lost
-        with _started(mock, path) as again:
-            out, _ = again.communicate(timeout=PATIENCE)
-        assert again.returncode == 0, out
-        assert f"{len(before)} known before" in out
-        done = {f"slow=0.15 say={text}" for text in before.values()}
-        repeated = {text for text, n in _asked(mock).items() if n > 1}
-        assert not repeated & done
-        assert repeated == set(first) - done
-        with Store(path) as store:
-            after = {item.case_id: c.raw for item, c in store.completions("the-run")}
-            assert after == {f"c{n}": f"number {n}" for n in range(40)}
-            assert before.items() <= after.items()
-            assert store.run("the-run").status == "complete"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
-@pytest.mark.exhaustive  # by day a command is interrupted, in tests/cli/test_runs.py
-def test_ctrl_c_stops_cleanly_and_reports(tmp_path: Path) -> None:
-    """In a fresh interpreter that turns warnings into errors, and prints nothing else."""
-    path = tmp_path / "runs.db"
-    with MockOpenAI() as mock, _started(mock, path) as process:
-        wait_until(lambda: len(mock.bodies) >= 10, process)
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 130, out
-        assert out.strip() == "interrupted interrupted"
-        with Store(path) as store:
-            record = store.run("the-run")
-        assert 4 <= record.done < 40
-        assert record.summary is not None
-        assert record.summary["done"] == record.done
 
 
 # -- synchronous calls

@@ -205,11 +205,6 @@ def test_a_stored_run_is_asked_on_as_it_was_planned(tmp_path: Path) -> None:
 # -- refusals
 
 
-def refusing(message: str, param: str | None = None) -> Reply:
-    error = {"message": message, "type": "invalid_request_error", "param": param, "code": None}
-    return lambda _path, body: (400, {"error": error})
-
-
 @each_case
 def test_a_refusal_names_its_parameter(message: str, sent: list[str], refused: str | None) -> None:
     assert routes.refused_param(message, sent) == refused
@@ -508,123 +503,14 @@ def test_compare_does_not_mix_models_and_says_what_moved(tmp_path: Path) -> None
 
 # -- reasoning and tokens
 
-THOUGHT = [
-    {"type": "thinking", "thinking": [{"type": "text", "text": "bec"}]},
-    {"type": "thinking", "thinking": [{"type": "text", "text": "ause"}]},
-]
-TEXT = {"type": "text", "text": "fine"}
 _MESSAGE = {"type": "message", "id": "m", "role": "assistant", "status": "completed"}
 _OUTPUT = (
     {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "because"}]},
     {**_MESSAGE, "content": [{"type": "output_text", "text": "fine", "annotations": []}]},
 )
-CLAUDE_EVENTS: list[Any] = [
-    {"type": "message_start", "message": {**shapes.anthropic(), "stop_reason": None}},
-    {"type": "content_block_start", "index": 0,
-     "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
-    *({"type": "content_block_delta", "index": 0,
-       "delta": {"type": "thinking_delta", "thinking": piece}} for piece in ("bec", "ause")),
-    {"type": "content_block_delta", "index": 0,
-     "delta": {"type": "signature_delta", "signature": "s"}},
-    {"type": "content_block_stop", "index": 0},
-    {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
-    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "fine"}},
-    {"type": "content_block_stop", "index": 1},
-    {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None},
-     "usage": {"output_tokens": 3}},
-    {"type": "message_stop"},
-]  # fmt: skip
-RESPONSE_EVENTS: list[Any] = [
-    {"type": "response.created", "response": {**shapes.responses(), "status": "in_progress"}},
-    {"type": "response.output_item.added", "output_index": 0,
-     "item": {"type": "reasoning", "id": "r", "summary": []}},
-    *({"type": "response.reasoning_summary_text.delta", "item_id": "r", "output_index": 0,
-       "summary_index": 0, "delta": piece} for piece in ("bec", "ause")),
-    {"type": "response.output_item.done", "output_index": 0, "item": _OUTPUT[0]},
-    {"type": "response.output_item.added", "output_index": 1, "item": {**_MESSAGE, "content": []}},
-    {"type": "response.output_text.delta", "item_id": "m", "output_index": 1, "content_index": 0,
-     "delta": "fine"},
-    {"type": "response.output_item.done", "output_index": 1, "item": _OUTPUT[1]},
-    {"type": "response.completed", "response": shapes.responses(*_OUTPUT)},
-]  # fmt: skip
-OLLAMA_LINES = "".join(
-    json.dumps({**shapes.ollama(**message), "done": i == 2}) + "\n"
-    for i, message in enumerate(
-        [{"content": "", "thinking": "bec"}, {"content": "", "thinking": "ause"},
-         {"content": "fine"}]
-    )
-)  # fmt: skip
-REASONING: dict[str, tuple[str, str, Any, bool]] = {
-    "anthropic": (
-        "anthropic/claude-sonnet-4-5", "",
-        shapes.anthropic({"type": "thinking", "thinking": "because", "signature": "s"}, TEXT),
-        False,
-    ),
-    "anthropic stream": ("anthropic/claude-sonnet-4-5", "", CLAUDE_EVENTS, True),
-    "bedrock": (
-        "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "",
-        shapes.converse(
-            {"reasoningContent": {"reasoningText": {"text": "because", "signature": "s"}}},
-            {"text": "fine"},
-        ),
-        False,
-    ),
-    "mistral": (
-        "mistral/magistral-medium-latest", "/v1", shapes.openai({"content": [*THOUGHT, TEXT]}),
-        False,
-    ),
-    "mistral stream": (
-        "mistral/magistral-medium-latest", "/v1",
-        shapes.openai_stream(*({"content": [part]} for part in THOUGHT), {"content": "fine"}),
-        True,
-    ),
-    "parts of a server": (
-        "openai/own", "/v1", shapes.openai({"content": [*THOUGHT, TEXT]}), False,
-    ),
-    "parts of a server, streamed": (
-        "openai/own", "/v1",
-        shapes.openai_stream(*({"content": [part]} for part in THOUGHT), {"content": "fine"}),
-        True,
-    ),
-    "both places": (
-        "openai/own", "/v1",
-        shapes.openai({"content": [*THOUGHT, TEXT], "reasoning_content": "because"}), False,
-    ),
-    "gemini": (
-        "gemini/gemini-2.5-pro", "",
-        shapes.gemini({"text": "because", "thought": True}, {"text": "fine"}), False,
-    ),
-    "gemini stream": (
-        "gemini/gemini-2.5-pro", "",
-        [shapes.gemini({"text": "because", "thought": True}), shapes.gemini({"text": "fine"})],
-        True,
-    ),
-    "responses": ("openai/responses/gpt-5", "/v1", shapes.responses(*_OUTPUT), False),
-    "responses stream": ("openai/responses/gpt-5", "/v1", RESPONSE_EVENTS, True),
-    "ollama": ("ollama_chat/qwen3", "", shapes.ollama(content="fine", thinking="because"), False),
-    "ollama stream": ("ollama_chat/qwen3", "", OLLAMA_LINES, True),
-    **{
-        f"{name.split('/')[0]} {key}{' stream' if stream else ''}": (
-            name, "/v1",
-            shapes.openai_stream({key: "bec"}, {key: "ause"}, {"content": "fine"})
-            if stream
-            else shapes.openai({key: "because", "content": "fine"}),
-            stream,
-        )
-        for name, key in (
-            ("deepseek/deepseek-reasoner", "reasoning_content"),
-            ("dashscope/qwen3-max", "reasoning_content"),
-            ("hosted_vllm/Qwen3-8B", "reasoning"),
-            ("openrouter/openai/gpt-5", "reasoning"),
-            ("groq/qwen/qwen3-32b", "reasoning"),
-            ("xai/grok-3-mini", "reasoning_content"),
-        )
-        for stream in (False, True)
-    },
-}  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "path", "reply", "stream"), REASONING.values(), ids=REASONING)
+@each_case
 def test_reasoning_is_kept_in_every_shape(name: str, path: str, reply: Any, stream: bool) -> None:
     if name.startswith("bedrock"):
         pytest.importorskip("boto3")

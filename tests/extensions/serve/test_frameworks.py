@@ -7,13 +7,11 @@ Those whose environment `make frameworks` set up run here; the others run at nig
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from benchmarks import frameworks
 
-ROOT = Path(__file__).parents[3]
 CASES = [(recipe, way) for recipe in frameworks.FRAMEWORKS for way in recipe.ways]
 
 

@@ -307,7 +307,6 @@ def test_what_cannot_be_served_is_refused(upstream: str, more: Any, error: Any) 
         serve(upstream, **more)
 
 
-@pytest.mark.slow
 def test_the_command_serves_until_it_is_interrupted(mock: MockOpenAI, tmp_path: Path) -> None:
     store = tmp_path / "passing.db"
     command = [sys.executable, "-m", "toolparse_lab.cli", "serve", "--upstream", mock.url]
@@ -337,7 +336,6 @@ def test_the_command_serves_until_it_is_interrupted(mock: MockOpenAI, tmp_path: 
     assert "get_weather" in done.stdout, done.stderr
 
 
-@pytest.mark.slow
 def test_the_command_says_what_is_wrong() -> None:
     for arguments in (
         ["--upstream", "nonsense"],

@@ -35,7 +35,6 @@ ROOT = Path(__file__).parents[3]
 CHAT = "/v1/chat/completions"
 KEY = "planted-caller-0123456789"
 EVENTS = {"Content-Type": "text/event-stream"}
-TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
 
 
 def event(**members: Any) -> bytes:
@@ -190,7 +189,6 @@ def _responses(kind: str, **more: Any) -> bytes:
     return f"event: {kind}\ndata: {body}\n\n".encode()
 
 
-CALL = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
 # Path -> (the question, the answers plain and streamed); each is the text "Hello".
 APIS: dict[str, tuple[dict[str, Any], Answer, Answer]] = {
     CHAT: (

@@ -12,6 +12,7 @@ import pytest
 import toolparse_lab as tp
 from tests.chat_templates import WITH_TURNS, WITH_TURNS_CALL
 from tests.replay_server import ReplayServer, json_answer
+from tests.tables import each_case
 from tests.vocabularies import answer_of, vocabulary
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
@@ -136,16 +137,7 @@ def test_each_drift_is_found_and_named(name: str) -> None:
     assert json.loads(json.dumps(report.to_dict()))["drifts"][0]["meaning"] == REPLAY_CODES[code]
 
 
-@pytest.mark.parametrize(
-    "messages",
-    [
-        conversation(),
-        conversation(None),
-        conversation("<think>hm</think>" + CALL, reasoning_content="hm"),
-        conversation()[:1],
-    ],
-    ids=["drawn", "as the template writes it", "with reasoning", "one turn"],
-)
+@each_case
 def test_a_conversation_that_is_shown_as_it_was_drawn_has_no_drift(messages: Any) -> None:
     report = replay_check(messages, WITH_TURNS)
     assert report.ok, str(report)
