@@ -201,6 +201,24 @@ def test_a_page_and_a_report_give_a_cell_one_share(lab: tp.Lab) -> None:
     assert any(note.endswith(words) for note in report.notes)
 
 
+def test_all_tables_of_a_run_go_by_its_clusters(lab: tp.Lab) -> None:
+    # Questions of one task are no independent ones.
+    want = [{"name": "f", "arguments": {"a": 1}}]
+    told = [(f"t{n % 3}", f"{n}", CALL if n % 3 else CALL[:30]) for n in range(12)]
+    run = lab.ingest(
+        [{"task_id": id, "input": q, "raw": raw, "model": "m", "prompt_protocol": "hermes",
+          "tools": TOOLS, "target": want} for id, q, raw in told]
+    )  # fmt: skip
+    report = run.report(by=["model", "prompt_protocol", "arm"])
+    (own,) = report.frame.to_dict("records")
+    (cell,) = TrialRows(run.frame(), cluster=run.plan.cluster).cells({})["cells"]
+    ends = (own["success"], own["ci_low"], own["ci_high"])
+    assert cell[4:] == list(ends)
+    for frame in (run.matrix().frame, report.matrix().frame, report.sensitivity):
+        assert tuple(frame.iloc[0][["success", "ci_low", "ci_high"]]) == ends
+    assert lab.diff(run, run).cluster == report.cluster == "metadata_conversation_id"
+
+
 def test_a_report_shows_a_wrong_value_beside_the_wanted_one(lab: tp.Lab) -> None:
     target = [{"name": "f", "arguments": {"a": 2}}]
     asked = [{"role": "user", "content": "two?"}]

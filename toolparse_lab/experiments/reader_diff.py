@@ -40,13 +40,15 @@ def diff_sides(
     source = _answers_of(open_run, a, b, answers)
     policies = (policy or HEADLINE,)
     # A name is a protocol's only where it is said what is to be read.
-    first, second = (
-        _read_by(x, source, policies)
-        if _reads(x, answers is not None)
-        else _recorded(open_run(x) if isinstance(x, str) else x, policies)
-        for x in (a, b)
-    )
-    return compare_runs(first, second, within=within, policy=policy, cluster=cluster)
+    views, clusters = [], set()
+    for x in (a, b):
+        is_reader = _reads(x, answers is not None)
+        side = source if is_reader else open_run(x) if isinstance(x, str) else x
+        views.append(_read_by(x, side, policies) if is_reader else _recorded(side, policies))
+        clusters.add(side.plan.cluster if isinstance(side, Run) else "")
+    if cluster is None and len(clusters) == 1:
+        cluster = clusters.pop() or None
+    return compare_runs(*views, within=within, policy=policy, cluster=cluster)
 
 
 def _reads(x: Any, by_name: bool) -> bool:

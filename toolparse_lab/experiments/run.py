@@ -444,8 +444,9 @@ class Run:
         from ..evals.reports.figures.cells import matrix  # pandas is slow to import
 
         rows = self._rows_of_matrix(rows)
-        frame = self._columns([rows, columns or ""], (policy,))
-        return matrix(frame, rows=rows, columns=columns, policy=policy)
+        cluster = self.plan.cluster or None
+        frame = self._columns([rows, columns or "", cluster or ""], (policy,))
+        return matrix(frame, rows=rows, columns=columns, policy=policy, cluster=cluster)
 
     def browse(
         self, rows: str | None = None, columns: str | None = None, *, policy: Policy = HEADLINE

@@ -363,7 +363,11 @@ def leader_sentence(frame: pd.DataFrame, of: str, over: str) -> str:
 
 
 def sensitivity_frame(
-    trials: pd.DataFrame, by: Sequence[str], policy: str, level: float = 0.95
+    trials: pd.DataFrame,
+    by: Sequence[str],
+    policy: str,
+    level: float = 0.95,
+    clusters: Mapping[Any, Any] | None = None,
 ) -> pd.DataFrame:
     """Return success of each cell under each strictness of the comparison: one row per cell and
     level, `gain` against the first level. Empty for a frame without the column `matching`.
@@ -374,12 +378,12 @@ def sensitivity_frame(
         for values, cell in groups(part[part["score_success"].notna()], by):
             # A level lets everything pass that a stricter one does.
             strictest = cell["matching"].astype("string").fillna("").to_numpy()
-            cases = cell["case_id"].astype(str).tolist()
+            cases = cell["case_id"].tolist()
             passing = np.zeros(len(cell), dtype=bool)
             first: float | None = None
             for name in STRICTNESS:
                 passing |= strictest == name
-                interval = stats.clustered_interval(passing.tolist(), cases, level)
+                interval = stats.clustered_interval(passing.tolist(), cases, level, clusters)
                 first = interval.rate if first is None else first
                 rows.append(
                     {

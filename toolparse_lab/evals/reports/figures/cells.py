@@ -674,10 +674,11 @@ def matrix(
     columns: str | None = None,
     policy: str = "safe",
     level: float = 0.95,
+    cluster: str | None = None,
 ) -> Matrix:
     """Return success with intervals by protocol (rows) and model (columns), or any other two
-    columns. Raises BadOptions for a frame that is no trials frame, for a column or policy that it
-    lacks, and for one column named twice.
+    columns. cluster: the column that intervals go by, as in a report. Raises BadOptions for a frame
+    that is no trials frame, for a column or policy that it lacks, and for one column named twice.
     """
     check_trials(trials)
     rows, columns = rows or "prompt_protocol", columns or "model"
@@ -686,7 +687,7 @@ def matrix(
     check_by(trials, [rows, columns])
     check_policy(policies_of(trials), policy)
     trials = trials.reset_index(drop=True)
-    clusters = clusters_of(trials, None)
+    clusters = clusters_of(trials, cluster)
     frame = cells_frame(trials, [rows, columns], policy, level, clusters)
     if frame["n"].any():
         return Matrix(rows, columns, policy, frame)

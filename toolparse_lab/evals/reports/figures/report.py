@@ -253,7 +253,7 @@ class Report:
     @cached_property
     def sensitivity(self) -> pd.DataFrame:
         """Success under looser matching, see `breakdowns.sensitivity_frame`."""
-        return sensitivity_frame(self.trials, self.by, self.policy, self.level)
+        return sensitivity_frame(self.trials, self.by, self.policy, self.level, self.clusters)
 
     @property
     def left_out_columns(self) -> tuple[str, str] | None:
@@ -309,7 +309,10 @@ class Report:
         both = (rows or "prompt_protocol", columns or "model")
         if sorted(both) == sorted(self.by) and self.has_targets:
             return Matrix(*both, self.policy, self.frame)
-        return matrix(self.trials, rows=rows, columns=columns, policy=self.policy, level=self.level)
+        return matrix(
+            self.trials, rows=rows, columns=columns, policy=self.policy, level=self.level,
+            cluster=self.cluster,
+        )  # fmt: skip
 
     def compare(
         self,
