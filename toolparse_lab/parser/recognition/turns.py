@@ -113,12 +113,12 @@ _USER_LINE = _line_of(
     "instructions?|input|question|query",
 )
 _OWN_LINE = _line_of(
-    "assistant|ai|asistente|assistente|assistent|ассистент|助手|助理|アシスタント|어시스턴트",
+    "assistant|ai|(?:chat)?bot|asistente|assistente|assistent|ассистент|助手|助理|アシスタント|어시스턴트",
     "response|output|answer|reply",
 )
 _OWN_WORDS = (
-    "ssist", "ASSIST", "AI", "ai\n", "ai:", "sistent", "ассистент", "Ассистент", "助", "어시스턴트",
-    "アシスタント", "#",
+    "ssist", "ASSIST", "AI", "ai\n", "ai:", "ot:", "OT:", "sistent", "ассистент", "Ассистент", "助",
+    "어시스턴트", "アシスタント", "#",
 )  # fmt: skip
 _LAST_LETTERS = frozenset("rnmRNM")  # the last letters of user, human and system
 _FOREIGN = tuple(_HEADERS)
