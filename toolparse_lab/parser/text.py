@@ -402,7 +402,10 @@ class TextScanner:
         for place in {at, start}:
             if tail.startswith(setting.heads, place):
                 own = setting.protocol.envelope.open(tail, place, final, setting.tools)
-                if isinstance(own, Opening) and (opening.tag or own.kind == "reasoning"):
+                if isinstance(own, NeedMore):
+                    self._settle(at)
+                    return False
+                if own is not None and (opening.tag or own.kind == "reasoning"):
                     return None
         self._settle(start)
         return opening

@@ -214,13 +214,14 @@ def _candidates(edits: Sequence[Edit]) -> Iterator[tuple[Edit, ...]]:
 # Damage that is no single character: each is one candidate.
 _LOST_COLON = re.compile(r"""(["'])(name|tool|tool_name|function)\s?=\s?(?=\1)""")
 _WRAPPED = re.compile(
-    r"""\s*\{\s*"(?:content|text|message|response|output)"\s*:\s*("(?:[^"\\]|\\.)*+")\s*\}\s*"""
+    r"""\s*\{\s*(?:"role"\s*:\s*"assistant"\s*,\s*)?"(?:content|text|message|response|output)"\s*:"""
+    r"""\s*("(?:[^"\\]|\\.)*+")\s*\}\s*"""
 )
 _STRINGS = re.compile(r'\s*\[\s*"[^"\\]*+"(?:\s*,\s*"[^"\\]*+")*+\s*\]\s*')
 _PYTHON_FENCE = re.compile(r"^`{3,}[ \t]*(?P<word>python|py)(?=[ \t]*\n\s*\[\s*\{)", re.MULTILINE)
 _LAST_CLOSER = re.compile(r"\s*(?P<closer></[\w:]{1,40}>)\s*\Z")
 _ELEMENTS = re.compile(
-    r"^(?P<name>[\w.-]{1,128}):?[ \t]*\n\s*"
+    r"^(?P<head>[*`]{0,2}(?P<name>[\w.-]{1,128})[*`]{0,2}):?\s*"
     r"(?:<(?P<key>[\w.-]{1,64})>[^<]*+</(?P=key)>(?P<end>)\s*+)+\Z",
     re.MULTILINE,
 )
@@ -232,7 +233,9 @@ def _other_damage(raw: str, log: Log, setting: Setting) -> Iterator[tuple[Edit, 
     if wrapped := _WRAPPED.fullmatch(raw):
         inner = _text_of_json(wrapped[1])
         if inner is not None:
-            yield (Edit(Span(0, len(raw)), inner, RULE),)
+            start, end = wrapped.start(1) + 1, wrapped.end(1) - 1
+            ends = Edit(Span(0, start), "", RULE), Edit(Span(end, len(raw)), "", RULE)
+            yield ends[0], Edit(Span(start, end), inner, RULE), ends[1]
     if "(" in raw and _STRINGS.fullmatch(raw):
         yield tuple(Edit(Span(*m.span()), "", RULE) for m in re.finditer('"', raw))
     for match in islice(_PYTHON_FENCE.finditer(raw), _MOST_OTHERS):
@@ -240,7 +243,7 @@ def _other_damage(raw: str, log: Log, setting: Setting) -> Iterator[tuple[Edit, 
     elements = _ELEMENTS.search(raw)
     if elements and elements["name"] in setting.tools:
         name, end = elements["name"], elements.end("end")
-        opener = Edit(Span(*elements.span("name")), f"<{name}>", RULE)
+        opener = Edit(Span(*elements.span("head")), f"<{name}>", RULE)
         yield opener, Edit(Span(end, end), f"</{name}>", RULE)
     last = log.calls[-1] if log.calls else None
     if last is not None and last.name_span is not None and last.protocol in protocols():
