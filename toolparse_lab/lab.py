@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from .core.errors import BadOptions
-from .core.remote import is_remote, local_path
+from .core.remote import is_remote
 from .core.toolspec import ToolsLike
 from .core.types import ParseOptions, ParseResult, Policy
 from .evals.cases.loading import CasesLike
@@ -301,7 +301,7 @@ class Lab:
         'f'
         """
         settings = Settings(
-            tools=local_path(tools) if isinstance(tools, (str, Path)) else tools,
+            tools=tools,
             cases=cases,
             columns=columns,
             others=others,

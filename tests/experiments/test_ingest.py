@@ -28,9 +28,11 @@ from toolparse_lab.core.errors import (
     UnknownProtocol,
     UnreadableInput,
 )
+from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.frames.account import failed_rows
 from toolparse_lab.experiments.ingest import build, rows
 from toolparse_lab.experiments.run import Run
+from toolparse_lab.runner.store.recording import import_recording, is_recording, write_recording
 
 TOOL = tool_named("get_weather", required=["city"], city="string", days="integer")
 RIGHT = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": "3"}}</tool_call>'
@@ -693,8 +695,25 @@ def test_tools_and_logs_by_path_and_address(lab: tp.Lab, tmp_path: Path) -> None
         assert [tool.name for tool in trial.case.tools] == [TOOL["name"]]
     memory.pipe("/logs/cases.jsonl", b'{"id": "a", "input": "Hi"}\n')
     assert [case.id for case in tp.load_cases("memory://logs/cases.jsonl")] == ["a"]
+    assert [spec.name for spec in tool_specs("memory://logs/tools.json")] == [TOOL["name"]]
     with pytest.raises(UnreadableInput, match="cannot be fetched"):
         lab.ingest("memory://logs/none.jsonl")
+    run, out = lab.ingest(ROWS), "memory://written/"
+    write_recording(f"{out}r.jsonl", [t.completion for t in run.trials() if t.completion])
+    assert is_recording(f"{out}r.jsonl")
+    with tp.Lab(tmp_path / "other.db") as other:
+        assert import_recording(f"{out}r.jsonl", other.store) == 3
+        other.replaying(f"{out}r.jsonl")
+    run.report().save(f"{out}r.html")
+    run.report().save(f"{out}r.parquet")
+    run.trials()[0].as_html(f"{out}t.html")
+    lab.reparse(run, to=f"{out}f.parquet")
+    assert len(lab.reparse(f"{out}f.parquet")) == 3
+    with pytest.raises(BadOptions, match="something already"):
+        lab.reparse(run, to=f"{out}f.parquet")
+    assert {name.rsplit("/", 1)[1] for name in memory.find("/written")} == {
+        "r.jsonl", "r.html", "r.parquet", "t.html", "f.parquet",
+    }  # fmt: skip
     with pytest.raises(BadToolSpec, match="path of a JSON file"):
         lab.ingest([{"raw": "x"}], tools=tmp_path / "none.json")
 

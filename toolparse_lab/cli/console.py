@@ -10,7 +10,6 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ..core.errors import BadToolSpec, ToolparseError, UnreadableInput
@@ -155,8 +154,10 @@ def read_text(name: str) -> str:
     if looks_pasted(name):
         say("toolparse: there is no file of this name, so the argument is read as the text itself")
         return name
+    from ..core.remote import local_path  # start-up time
+
     try:
-        content = Path(name).read_bytes()
+        content = local_path(name).read_bytes()
     except OSError as e:
         raise UnreadableInput(f"{name}: {e.strerror or e}") from None
     except ValueError:  # a NUL
@@ -212,11 +213,9 @@ def read_tools(name: str | None) -> Any:
     """
     if name is None:
         return None
-    from ..core.remote import is_remote, local_path  # start-up time
-
     label = name if len(name) <= 80 else f"{name[:77]}..."
     try:
-        return json.loads(read_text(str(local_path(name)) if is_remote(name) else name))
+        return json.loads(read_text(name))
     except RecursionError:
         raise BadToolSpec("the tools are nested deeper than any schema", got=label) from None
     except ValueError as e:

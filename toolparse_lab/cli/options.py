@@ -451,7 +451,9 @@ def refuse(options: Any, names: str, with_: str) -> None:
 
 def check_folder(file: str | None) -> None:
     """Raise BadOptions if a file could not be written in the end, before any work is done."""
-    if file and not os.path.isdir(os.path.dirname(os.path.abspath(file))):
+    from ..core.remote import is_remote  # start-up time
+
+    if file and not is_remote(file) and not os.path.isdir(os.path.dirname(os.path.abspath(file))):
         folder = shlex.quote(os.path.dirname(file))
         raise BadOptions(
             "there is no such folder to write into", got=file, hint=f"make it: mkdir -p {folder}"

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from .errors import BadToolSpec
+from .remote import local_path
 from .values import read_plain, write_canonical
 
 _SHAPES = (
@@ -165,16 +166,16 @@ def _definitions(tools: ToolsLike) -> Iterable[Any]:
             for name, definition in tools.items()
         ]
     if isinstance(tools, (str, Path)):
-        return _definitions(_read_file(Path(tools)))
+        return _definitions(_read_file(tools))
     if isinstance(tools, bytes) or not isinstance(tools, Iterable):
         raise BadToolSpec("tools are a list of tool definitions", got=tools, expected=_SHAPES)
 
     return tools
 
 
-def _read_file(path: Path) -> Any:
+def _read_file(path: str | Path) -> Any:
     try:
-        return read_plain(path.read_text("utf-8-sig"))
+        return read_plain(local_path(path).read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError) as e:
         raise BadToolSpec(
             "tools are a list of tool definitions, or the path of a JSON file with one",

@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..core.errors import BadOptions, UnreadableInput
+from ..core.remote import is_remote, remote_files, written
 from ..core.toolspec import ToolsLike, tool_specs
 from ..core.types import ParseOptions, Policy
 from ..core.values import write_canonical
@@ -32,6 +33,7 @@ from .frames.files import (
     read_batches,
     read_frame,
     row_count,
+    something_is_there,
     table_of,
 )
 from .frames.parsing import IDENTITY, ParseSettings, check_columns, read_again
@@ -259,10 +261,16 @@ def reparse(
             expected="ids, or protocols defined in a module",
             hint="put it into a module that can be imported, or say engine='serial'",
         )
-    out = None if to is None else FrameWriter(Path(to), "trials", overwrite=overwrite)
+    place = contextlib.ExitStack()  # a file that stands elsewhere is put there at the end
+    out = None
+    if to is not None:
+        if is_remote(to) and not overwrite and remote_files(str(to), ""):
+            raise something_is_there(to)
+        own_file = place.enter_context(written(os.fspath(to)))
+        out = FrameWriter(own_file, "trials", overwrite=overwrite)
     frames = []
     with Progress(answers.count, show=progress, unit="answer") as bar:
-        with out or contextlib.nullcontext():
+        with place, out or contextlib.nullcontext():
             tasks = ((frame, reading) for frame in answers.pieces(batch_rows))
             results = results_of(read_piece, tasks, engine, workers)
             with contextlib.closing(results):
@@ -272,8 +280,8 @@ def reparse(
                     else:
                         frames.append(frame)
                     bar.advance(count)
-        if out is not None:
-            return out.path
+        if to is not None:
+            return Path(to)
         return join_frames(frames, "trials") if frames else trials_frame([])
 
 

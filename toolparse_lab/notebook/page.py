@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from ..core.errors import BadOptions
+from ..core.files import replace_file
 from ..core.types import ParseResult
 from ..views import render_page, render_result
 from ..views.html import standalone
@@ -48,9 +49,7 @@ def write_view(path: str | Path, title: str, html: str) -> Path:
         'keepTheme(document.querySelector("[data-themes]"));\n'
     )
     page = render_page(title, f'<div id="view">{html}</div>', module=module)
-    target = Path(path)
-    target.write_text(page, encoding="utf-8")
-    return target
+    return replace_file(path, [page])
 
 
 def source(name: str) -> str:

@@ -210,6 +210,15 @@ def _readable(path: str | Path) -> Iterator[None]:
         ) from None
 
 
+def something_is_there(path: object) -> BadOptions:
+    """Return the error of a file that would be overwritten."""
+    return BadOptions(
+        "there is something already",
+        got=str(path),
+        hint="choose another path, or say overwrite=True",
+    )
+
+
 class FrameWriter:
     """Frames of one kind one after the other into one Parquet file. If an error ends the writing,
     that one is raised, and nothing remains.
@@ -227,11 +236,7 @@ class FrameWriter:
                 "frames are written as Parquet", got=self.path.name, expected="a name.parquet"
             )
         if self.path.exists() and not overwrite:
-            raise BadOptions(
-                "there is something already",
-                got=str(self.path),
-                hint="choose another path, or say overwrite=True",
-            )
+            raise something_is_there(self.path)
         self._partial = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.partial")
         self._writer: Any = None
 

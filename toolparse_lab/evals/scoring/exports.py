@@ -85,10 +85,8 @@ class Exports:
         """
         if self.result is None:
             raise BadOptions("this trial was never parsed, so there is no view", got=self.trial_id)
-        target = Path(path)
         title = f"{self.case.id} · {self.model} · {_outcome_of(self)}"
-        target.write_text(render_page(title, render_result(self.result)), encoding="utf-8")
-        return target
+        return replace_file(path, [render_page(title, render_result(self.result))])
 
     def _repr_html_(self) -> str:
         result, target = self.result, self.case.target

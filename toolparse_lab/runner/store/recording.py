@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import BadOptions, MissingRecording, UnreadableInput
 from ...core.files import replace_file
+from ...core.remote import local_path
 from ..exchange.types import Completion, Request
 from .batches import batches
 
@@ -69,7 +70,7 @@ def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 def read_recording(path: str | Path) -> Iterator[Completion]:
     """Yield the completions of a recording. Raises UnreadableInput that names the line."""
-    path = Path(path)
+    path = local_path(path)
     try:
         f = path.open("rb")
     except (OSError, ValueError) as e:
@@ -114,9 +115,9 @@ def read_recording(path: str | Path) -> Iterator[Completion]:
 def is_recording(path: str | Path) -> bool:
     """Return True for a file with the head of a recording."""
     try:
-        with Path(path).open("rb") as f:
+        with local_path(path).open("rb") as f:
             head = json.loads(f.readline(1000))
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError, UnreadableInput):
         return False
     return isinstance(head, dict) and head.get("format") == FORMAT
 
@@ -127,6 +128,7 @@ def import_recording(path: str | Path, store: Store, *, run_id: str | None = Non
     Every line is read before the first one is written. Stopped half way, the same import later adds
     the rest.
     """
+    path = local_path(path)
     for _ in read_recording(path):
         pass
 
@@ -163,9 +165,8 @@ class Replay:
         self._store: Store | None = None
         self._completions: dict[str, Completion] = {}
         if isinstance(source, (str, os.PathLike)):
-            path = Path(source)
-            self._name = path.name
-            for completion in read_recording(path):
+            self._name = Path(source).name
+            for completion in read_recording(str(source)):
                 # Of several for a key the last success counts, else the last failure.
                 earlier = self._completions.get(completion.key)
                 if earlier is None or completion.ok or not earlier.ok:

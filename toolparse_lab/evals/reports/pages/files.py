@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 from ....core.errors import BadOptions, StoreError
+from ....core.remote import written
 from ....views.junit import add_suite, add_test, add_verdict, junit_file, xml_text
 from ....views.show import visible
 from ..figures.cells import UNRECORDED, Matrix, groups
@@ -103,7 +104,8 @@ def save_file(
             expected=", ".join(writers),
         )
     try:
-        write(writer, file)
+        with written(path) as own:
+            write(writer, own)
     except OSError as e:  # no such folder, a full disk: nothing that a traceback explains
         raise StoreError(f"{what} cannot be written", got=f"{path}: {e.strerror or e}") from None
     return file
