@@ -229,6 +229,7 @@ def test_json_holds_run_cells_and_gate(project: Path, capsys: pytest.CaptureFixt
 
 
 @each_case
+@pytest.mark.exhaustive(2)
 def test_exit_codes_of_a_run(
     project: Path, capsys: pytest.CaptureFixture[str], gate: list[str], code: int
 ) -> None:
@@ -277,6 +278,7 @@ def test_flags_that_cannot_be_are_named_before_anything_is_asked(
 
 
 @each_case
+@pytest.mark.exhaustive(3)
 def test_what_a_report_cannot_be_asked_is_found_before_a_model_is(
     project: Path, capsys: pytest.CaptureFixture[str], flags: list[str], plan: str, says: str
 ) -> None:
@@ -491,6 +493,7 @@ def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[st
 
 
 @each_case
+@pytest.mark.exhaustive(2)
 def test_no_gate_holds_over_a_run_that_is_not_whole(
     recorded: Path, capsys: pytest.CaptureFixture[str], gated: list[str]
 ) -> None:

@@ -32,7 +32,7 @@ def row(n: int) -> dict[str, Any]:
         12: {"id": "g1", "type": "GENERATION", "traceId": "t", "model": "e", "output": TEXT},
         13: {"id": "g2", "type": "GENERATION", "traceId": "t", "model": "e", "output": TEXT},
         17: {"case_id": "same", "raw": "a", "input": "one"},
-        18: {"case_id": "same", "raw": "b", "input": "another"},  # refused by the row before
+        18: {"case_id": "same", "raw": "b", "input": "another"},  # another question
         21: {"raw": "x", "error": "timeout", "password": "hunter2hunter2"},
         23: {"raw": TEXT, "input": "Add?", "target": "seven, I think"},
         25: {"raw": TEXT, "prompt_protocol": "morph_xml", "arm": "other"},
@@ -76,25 +76,25 @@ def test_processes_record_what_one_does(log: Path, tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     for one in skipped:
         counts[one["name"]] += one["count"]
-    assert counts["rows that cannot be read"] == 4
+    assert counts["rows that cannot be read"] == 3
     assert counts["column password"] == counts["targets"] == 1
     assert stored(tmp_path, "pool", log, **POOL) == serial
     rows: list[Any] = [row(n) for n in range(120)]
     rows[30]["metadata_odd"] = lambda: None
     one = stored(tmp_path, "one", rows, engine="serial")
-    assert stored(tmp_path, "rows", rows, **POOL) == one
+    assert stored(tmp_path, "rows", rows, **{**POOL, "workers": 1}) == one
 
 
 def test_refused_rows_are_told_alike(log: Path, tmp_path: Path) -> None:
     told = []
     with tp.Lab(tmp_path / "runs.db") as lab:
-        for who in ({"engine": "serial"}, POOL):
+        for who in ({"engine": "serial"}, {**POOL, "workers": 1}):
             with pytest.raises(BadCase) as e:
                 lab.ingest(log, protocol="hermes", progress=False, errors="raise", **who)
             told.append((str(e.value), [str(one) for one in e.value.rows]))
         assert lab.runs() == []
     assert told[0] == told[1]
-    assert "4 of 119 rows cannot be read" in told[0][0]
+    assert "3 of 119 rows cannot be read" in told[0][0]
 
 
 def test_a_source_that_ends_in_an_error_is_refused(tmp_path: Path) -> None:

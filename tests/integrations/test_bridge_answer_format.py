@@ -50,6 +50,7 @@ def said(answer: Any) -> tuple[str, list[tuple[str, str]], str]:
 @STREAMED
 @pytest.mark.parametrize("form", FORMATS, ids=["schema", "object", "pydantic"])
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.exhaustive(5)
 def test_an_answer_is_a_call_or_of_the_form(
     mock: MockOpenAI, way: str, form: Any, stream: bool
 ) -> None:

@@ -60,6 +60,7 @@ assert settings() == before, (before, settings())
 """
 
 
+@pytest.mark.exhaustive
 def test_a_host_logs_and_prints_what_it_does_without_the_bridge(tmp_path: Path) -> None:
     files = [tmp_path / "alone", tmp_path / "guest"]
     done = subprocess.run(

@@ -36,6 +36,7 @@ def said_by(place: str, **options: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.exhaustive(3)
 def test_options_are_read_and_never_sent(
     mock: MockOpenAI, way: str, place: str, stream: bool
 ) -> None:

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.extensions.serve.recorded import recorded_trials
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.extensions import serve
@@ -75,6 +77,7 @@ def test_the_recorder_of_litellm(tmp_path: Path) -> None:
     assert "planted-key" not in store.read_bytes().decode("latin-1")
 
 
+@pytest.mark.exhaustive
 def test_what_the_recorder_cannot_do_does_not_reach_the_application(tmp_path: Path) -> None:
     with MockOpenAI() as mock:
         said, recorded, dropped = ran(mock, str(tmp_path / "no" / "such" / "folder" / "live.db"))
