@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -148,6 +149,27 @@ def test_a_damaged_page_is_named_as_one(tmp_path: Path) -> None:
             continue  # what the page held is simply not there
     assert said
     assert all("damaged" in words and "server is up" not in words for words in said)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("UPDATE runs SET plan = '[' || plan", "damaged"),
+        ("UPDATE toolparse_schema SET version = 'none'", "schema version none"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, change: str, says: str) -> None:
+    made(tmp_path / "runs.db")
+    with sqlite3.connect(tmp_path / "runs.db") as connection:
+        connection.execute(change)
+    with pytest.raises(StoreError, match=says), tp.Lab(tmp_path / "runs.db") as lab:
+        lab.runs()
+
+
+def test_what_is_no_file_is_no_damaged_store(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "runs.db")
+    with pytest.raises(StoreError, match="this is no file"):
+        tp.Lab(tmp_path / "runs.db")
 
 
 def test_the_latest_run_is_so_after_a_clock_that_jumped_back(tmp_path: Path) -> None:

@@ -206,6 +206,9 @@ def _is_definition(x: Mapping[Any, Any]) -> bool:
     return isinstance(x.get("name"), str) or (x.get("type") == "function" and "function" in x)
 
 
+_LONGEST_NAME = 256  # characters; models and MCP take 64 or 128
+
+
 @lru_cache(maxsize=4096)
 def _from_bytes(definition: bytes) -> ToolSpec:
     return _from_mapping(marshal.loads(definition))  # noqa: S302 - bytes of our own
@@ -217,6 +220,12 @@ def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:
     name = body.get("name")
     if not isinstance(name, str) or not name:
         raise BadToolSpec("a tool has no name", got=x, expected=_SHAPES)
+    if len(name) > _LONGEST_NAME:
+        raise BadToolSpec(
+            "a tool's name is too long",
+            got=f"{name[:40]}… ({len(name):,} characters)",
+            expected=f"at most {_LONGEST_NAME} characters",
+        )
     if "capabilities" in body:
         raise BadToolSpec(
             f"the agent {name!r} is as many tools as it has capabilities",

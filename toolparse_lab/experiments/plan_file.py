@@ -163,7 +163,9 @@ def read_plan_file(path: str | Path, settings: Settings) -> PlanFile:
         }
     else:
         names = [models] if isinstance(models, str) else models
-        for name in map(str, names):  # those that are configured were checked
+        if not all(isinstance(name, str) for name in names):  # a table may hold credentials
+            raise BadSettings(f"{source.place('models')}: `models` is {KEYS['models']}")
+        for name in names:  # those that are configured were checked
             if name not in settings.tables and "/" in name:
                 model_of(name, name, source, settings.environ)
         by_alias = models_of(names, settings)

@@ -287,7 +287,7 @@ def elsewhere(
     """
     if source.trusted or not is_beyond(value, source.path):
         return ""
-    hosts = [host_of(value)] if name == "store" and "://" in value else list(strangers)
+    hosts = [host_of(value) or "a path"] if name == "store" and "://" in value else list(strangers)
     shown = redact_url(value)
     if hosts and not value.startswith("sqlite:"):
         raise untrusted(
@@ -324,7 +324,7 @@ def read_toml(
         ) from None
     except UnicodeDecodeError as e:
         raise BadSettings(f"the {what} is not UTF-8", got=f"{path}, byte {e.start}") from None
-    except tomllib.TOMLDecodeError as e:
+    except ValueError as e:  # also a number of thousands of digits
         # tomllib tells the line only in its message.
         at = re.search(r" \(at line (\d+), column \d+\)$", str(e))
         where = f"{path}:{at[1]}" if at else str(path)

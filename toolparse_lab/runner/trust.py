@@ -278,7 +278,7 @@ def trusted_folders() -> list[Path]:
         folders = tomllib.loads(path.read_text("utf-8")).get("trusted", [])
     except OSError:
         return []
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+    except ValueError as e:
         raise BadSettings("your own settings are no TOML", got=f"{path}: {e}") from None
     if not isinstance(folders, list) or not all(isinstance(f, str) for f in folders):
         raise BadSettings(f"{path}: `trusted` is a list of folders", got=repr(folders))

@@ -65,9 +65,10 @@ class TextVerdict:
 
     def __str__(self) -> str:
         """Return the place, the id and the score in one line, then a line for each mismatch."""
-        return "\n".join(
-            [f"{self.test.place} {self.test.case.id}: {self.score}", *self.score.why[1:]]
-        )
+        id = self.test.case.id.replace(
+            "\n", "⏎"
+        )  # a line of its own could speak to what reads logs
+        return "\n".join([f"{self.test.place} {id}: {self.score}", *self.score.why[1:]])
 
 
 def text_tests(

@@ -155,7 +155,7 @@ def _inspect_log(path: Path) -> RowSource:
                 got=f"{path}: {e}",
                 hint="in a checkout: pip install '.[lab]', or write it as JSON: inspect log dump",
             ) from None
-        except (zipfile.BadZipFile, OSError) as e:
+        except (zipfile.BadZipFile, OSError, ValueError) as e:
             raise UnreadableInput("this is no log of inspect", got=f"{path}: {e}") from None
 
     return RowSource(str(path), rows(), unit="sample", from_json=True, path=path)

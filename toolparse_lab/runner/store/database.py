@@ -6,6 +6,7 @@ not take.
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import shutil
 import sqlite3
@@ -320,6 +321,9 @@ def translated(url: sa.URL) -> Iterator[None]:
             # A page that cannot be read has many names.
             is_plain = isinstance(cause, sqlite3.OperationalError)
             hint = None if is_plain and "disk" not in message.lower() else _DAMAGED
+        file = file_of(url)
+        if file is not None and file.exists() and not file.is_file():
+            hint = "this is no file: choose another name"
         raise StoreError(
             f"the store {shown_url(url)} failed; what was recorded before is kept",
             got=redact(message),
@@ -327,6 +331,9 @@ def translated(url: sa.URL) -> Iterator[None]:
         ) from None
     except OSError as e:
         raise StoreError(f"the store {shown_url(url)} failed", got=str(e)) from None
+    except json.JSONDecodeError as e:
+        message = f"the store {shown_url(url)} holds a row that cannot be read"
+        raise StoreError(message, got=str(e), hint=_DAMAGED) from None
 
 
 # How a lost file is saved. A deleted file lives on, without a name, as long as somebody has it

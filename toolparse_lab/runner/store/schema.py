@@ -236,8 +236,8 @@ def prepare(
 
 def version_of(connection: sa.Connection, newest: int = VERSION) -> int:
     """Return the version of a store's tables. Raises StoreError for one that is too new."""
-    current: int = connection.execute(sa.select(schema_version.c.version)).scalar_one()
-    if current > newest:
+    current = connection.execute(sa.select(schema_version.c.version)).scalar_one()
+    if not isinstance(current, int) or current > newest:
         raise StoreError(
             f"the store {shown_url(connection.engine.url)} was written by a newer version of "
             "toolparse_lab",
