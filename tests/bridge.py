@@ -52,21 +52,21 @@ def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     return run_sync(inside())
 
 
+def question(mock: MockOpenAI, text: str, **arguments: Any) -> dict[str, Any]:
+    """The arguments of a call of litellm that asks the mock to say a text."""
+    messages = [{"role": "user", "content": unseen(text)}]
+    own = {"model": "openai/m", "messages": messages, "api_base": mock.url, "api_key": KEY}
+    return {**own, **arguments}
+
+
 def ask(
     way: str, mock: MockOpenAI, text: str, *, protocol: Any = "hermes", **arguments: Any
 ) -> Any:
     """The answer to one message, by one of WAYS or by litellm "alone" / "async alone"; a stream as
     the list of its chunks."""
     module = litellm()
-    arguments = {
-        "messages": [{"role": "user", "content": unseen(text)}],
-        "api_base": mock.url,
-        "api_key": KEY,
-        "max_retries": 0,
-        "timeout": 10,
-        **arguments,
-    }
-    model = arguments.pop("model", "openai/m")
+    arguments = question(mock, text, **{"max_retries": 0, "timeout": 10, **arguments})
+    model = arguments.pop("model")
     if way.endswith("drop-in"):
         arguments.update(model=model, protocol=protocol)
         source: Any = litellm_bridge

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.bridge import KEY, NOW, OSLO, TOOLS, WAYS, ask, calls_of, checked, litellm, run
-from tests.mock_openai import MockOpenAI, unseen
+from tests.bridge import NOW, OSLO, TOOLS, WAYS, ask, calls_of, checked, litellm, question, run
+from tests.mock_openai import MockOpenAI
 from toolparse_lab.core.errors import (
     BadOptions,
     BadToolSpec,
@@ -283,13 +283,7 @@ def test_every_protocol_speaks(mock: MockOpenAI, protocol: str) -> None:
 
 def test_a_middleware_has_the_calls_itself(mock: MockOpenAI) -> None:
     middleware = tp.hermes_tool_middleware
-    arguments: dict[str, Any] = {
-        "model": "openai/m",
-        "messages": [{"role": "user", "content": unseen("say=" + OSLO)}],
-        "tools": TOOLS,
-        "api_base": mock.url,
-        "api_key": KEY,
-    }
+    arguments = question(mock, "say=" + OSLO, tools=TOOLS)
     answers = [
         middleware.completion(**arguments),
         run(lambda: middleware.acompletion(**arguments)),
@@ -304,16 +298,11 @@ def test_calls_at_the_same_time_do_not_mix(mock: MockOpenAI) -> None:
 
     async def one(i: int) -> list[tuple[str, str]]:
         said = OSLO.replace("Oslo", f"City {i}")
-        arguments: dict[str, Any] = {
-            "messages": [{"role": "user", "content": unseen(f"slow=0.0{i % 5} say={said}")}],
-            "tools": TOOLS,
-            "api_base": mock.url,
-            "api_key": KEY,
-        }
-        if i % 2:
-            answer = await litellm_bridge.acompletion("openai/m", **arguments)
-        else:
-            answer = await module.acompletion("toolparse/hermes/openai/m", **arguments)
+        source, model = (
+            (litellm_bridge, "openai/m") if i % 2 else (module, "toolparse/hermes/openai/m")
+        )
+        asked = question(mock, f"slow=0.0{i % 5} say={said}", model=model, tools=TOOLS)
+        answer = await source.acompletion(**asked)
         return calls_of(answer.choices[0].message)
 
     async def all_of_them() -> list[list[tuple[str, str]]]:

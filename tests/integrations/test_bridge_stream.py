@@ -22,9 +22,10 @@ from tests.bridge import (
     checked_chunks,
     joined,
     litellm,
+    question,
     run,
 )
-from tests.mock_openai import MockOpenAI, unseen
+from tests.mock_openai import MockOpenAI
 from tests.waiting import wait_until
 from toolparse_lab.core.errors import CallRetracted
 from toolparse_lab.integrations import litellm_bridge
@@ -97,22 +98,9 @@ def test_without_include_usage_the_hidden_usage_is_litellms(mock: MockOpenAI, wa
 def test_text_and_calls_come_as_soon_as_they_are_settled(mock: MockOpenAI) -> None:
     for source, model in ((litellm_bridge, "openai/m"), (litellm(), "toolparse/hermes/openai/m")):
         at: dict[str, float] = {}
-        stream = source.completion(
-            model=model,
-            messages=[
-                {
-                    "role": "user",
-                    "content": unseen(
-                        f"gap=0.02 size=4 say=Hello there. {OSLO} and so on, and on, and on"
-                    ),
-                }
-            ],
-            tools=TOOLS,
-            stream=True,
-            api_base=mock.url,
-            api_key=KEY,
-        )
-        for chunk in stream:
+        said = f"gap=0.02 size=4 say=Hello there. {OSLO} and so on, and on, and on"
+        asked = question(mock, said, model=model, tools=TOOLS, stream=True)
+        for chunk in source.completion(**asked):
             for choice in chunk.choices:
                 at["end"] = time.perf_counter()
                 at.setdefault(
@@ -173,14 +161,7 @@ def test_a_forced_choice_is_one_call_at_the_end(mock: MockOpenAI, way: str) -> N
 @pytest.mark.parametrize("way", ["drop-in", "async drop-in"])
 def test_a_stream_is_litellms_stream(mock: MockOpenAI, way: str) -> None:
     module = litellm()
-    arguments: dict[str, Any] = {
-        "model": "openai/m",
-        "messages": [{"role": "user", "content": unseen("say=" + OSLO)}],
-        "tools": TOOLS,
-        "stream": True,
-        "api_base": mock.url,
-        "api_key": KEY,
-    }
+    arguments = question(mock, "say=" + OSLO, tools=TOOLS, stream=True)
 
     async def made() -> Any:
         stream = await litellm_bridge.acompletion(**arguments)
@@ -205,15 +186,8 @@ def test_a_stream_is_litellms_stream(mock: MockOpenAI, way: str) -> None:
 
 def test_a_sync_stream_can_be_read_with_async_for(mock: MockOpenAI) -> None:
     async def work() -> list[Any]:
-        stream = litellm_bridge.completion(
-            "openai/m",
-            [{"role": "user", "content": unseen("say=" + OSLO)}],
-            tools=TOOLS,
-            stream=True,
-            api_base=mock.url,
-            api_key=KEY,
-        )
-        return [chunk async for chunk in stream]
+        asked = question(mock, "say=" + OSLO, tools=TOOLS, stream=True)
+        return [chunk async for chunk in litellm_bridge.completion(**asked)]
 
     assert [c[1:] for c in joined(run(work))["calls"]] == [OSLO_CALL]
 
@@ -282,10 +256,7 @@ def test_a_call_that_is_retracted_ends_the_stream_with_an_error(
     mock: MockOpenAI, way: str, end: int | None
 ) -> None:
     text = CALL_OF_LONG[:end] if end else CALL_OF_LONG.replace('"2"', "{]")
-    arguments: dict[str, Any] = {
-        "model": "openai/m", "stream": True, "tools": TOOLS, "api_base": mock.url, "api_key": KEY,
-        "messages": [{"role": "user", "content": unseen(f"size=8 say={text}")}],
-    }  # fmt: skip
+    arguments = question(mock, f"size=8 say={text}", tools=TOOLS, stream=True)
     got: list[Any] = []
 
     def read() -> None:
@@ -329,20 +300,15 @@ def test_a_stream_that_breaks_loses_no_text(
         got: list[Any] = []
         is_provider = each.endswith("provider")
         source: Any = litellm_bridge if each.endswith("drop-in") else module
-        arguments: dict[str, Any] = {
-            "model": f"toolparse/hermes/{provider}/m" if is_provider else f"{provider}/m",
-            "messages": [
-                {
-                    "role": "user",
-                    "content": unseen(f"abort={-(-len(text) // 4)} say={text}      more"),
-                }
-            ],
-            "stream": True,
-            "api_base": mock.url,
-            "api_key": KEY,
-            "max_retries": 0,
-            **({} if each.endswith("alone") else {"tools": TOOLS, "stream_arguments": False}),
-        }
+        more = {} if each.endswith("alone") else {"tools": TOOLS, "stream_arguments": False}
+        arguments = question(
+            mock,
+            f"abort={-(-len(text) // 4)} say={text}      more",
+            model=f"toolparse/hermes/{provider}/m" if is_provider else f"{provider}/m",
+            stream=True,
+            max_retries=0,
+            **more,
+        )
         if not each.startswith("async"):
             try:
                 got.extend(source.completion(**arguments))
@@ -451,19 +417,12 @@ def gone(mock: MockOpenAI) -> bool:
 def test_streams_at_the_same_time_do_not_mix(mock: MockOpenAI) -> None:
     async def one(i: int) -> list[Any]:
         stream = await litellm_bridge.acompletion(
-            "openai/m",
-            [
-                {
-                    "role": "user",
-                    "content": unseen(
-                        f"gap=0.00{i + 1} say={i} {OSLO.replace('Oslo', f'City {i}')}"
-                    ),
-                }
-            ],
-            tools=TOOLS,
-            stream=True,
-            api_base=mock.url,
-            api_key=KEY,
+            **question(
+                mock,
+                f"gap=0.00{i + 1} say={i} {OSLO.replace('Oslo', f'City {i}')}",
+                tools=TOOLS,
+                stream=True,
+            )
         )
         return [chunk async for chunk in stream]
 
