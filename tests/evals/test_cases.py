@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +164,23 @@ def test_html_is_escaped() -> None:
     html = Cases([Case("a", "x", metadata={"category": "<b>"})])._repr_html_()
     assert "&lt;b&gt;" in html
     assert "<b>" not in html
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [(5, "is not a list"), ({"$orderd": [{"name": "f"}]}, "is not a list"),
+     ([{"$orderd": [{"name": "f"}]}], "unknown key '$orderd'"), ({"$never": "f"}, "list of calls"),
+     ([{"name": "f", "arguments": {"a": {"$match": "regex", "$value": "("}}}], "regular")],
+)  # fmt: skip
+def test_a_case_with_a_target_that_cannot_be_read_is_refused_when_it_is_made(
+    target: Any, says: str
+) -> None:
+    with pytest.raises(BadCase, match=re.escape(says)):
+        Case("c", "?", target=target)
+
+
+def test_rules_of_one_object_are_rules_beside_each_other() -> None:
+    rules = {"$at_least": [{"name": "f"}], "$never": [{"name": "g"}]}
+    assert Case("c", "?", target=rules).target == [  # type: ignore[arg-type]
+        {"$at_least": [{"name": "f"}]}, {"$never": [{"name": "g"}]},
+    ]  # fmt: skip

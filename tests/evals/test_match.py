@@ -73,6 +73,7 @@ RULED: list[tuple[list[Any], Any, str, list[str]]] = [
     ([], [{"$only": [_F1]}], "", []),
     ([F1, G], [{"$only": [_F1]}], "name", ["#1 g: wanted f, got g (nearest: f(a: 1))"]),
     ([F1, G], [{"$never": [{"name": "h", "arguments": "$any"}]}], "", []),
+    ([F1, G], [{"$never": [{"name": "h"}]}, {"$only": [{"name": "f"}, {"name": "g"}]}], "", []),
     ([F1, G], [{"$never": [{"name": "f", "arguments": "$any"}]}], "forbidden_call",
      ['#0 f: wanted never f(…), got f({"a":1})']),
     ([], [{"$never": [_G]}], "", []),

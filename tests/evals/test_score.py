@@ -175,13 +175,13 @@ def test_a_quoted_example_the_parser_marked_is_no_attempt() -> None:
 
 @pytest.mark.parametrize(
     ("target", "outcome"),
-    [([], "abstained_correctly"), ([{"name": "ping", "arguments": {}}], "held_back")],
+    [([], "held_back"), ([{"name": "ping", "arguments": {}}], "held_back"), (None, "ungraded")],
 )
-def test_what_is_held_back_is_no_abstention(target: list[Any], outcome: str) -> None:
+def test_what_is_held_back_is_no_abstention(target: list[Any] | None, outcome: str) -> None:
     tools = tool_specs([{"name": "ping", "parameters": {"type": "object"}}])
     raw = 'For example:\n<tool_call>{"name": "ping", "arguments": {}}</tool_call>\nThat is all.'
     score = score_text(Case("c", "?", tools, target), parse(raw, "hermes", tools))
-    assert score.outcome == outcome
+    assert (score.outcome, bool(score.success)) == (outcome, False)
 
 
 # fabrication: calls made by hand, as a parser that invents would make them

@@ -103,8 +103,14 @@ _NO_KEY = re.compile(
 # An exception's class in a printed error, and an HTTP status that the text says to be one.
 _CLASS_NAME = re.compile(r"\b\w{0,60}(?:Error|Exception|Timeout|Exhausted|Exceeded|Unavailable)\b")
 _PRINTED_STATUS = re.compile(
-    r"(?i)\b(?:http(?:/\d(?:\.\d)?)?|status|code)\W{0,3}(?:code\W{0,3})?([45]\d\d)\b"
+    r"(?i)\b(?:http(?:/\d(?:\.\d)?)?|status|code|error)\W{0,3}(?:code\W{0,3})?([45]\d\d)\b"
 )
+# What the words of an error say without a class or a status.
+_PHRASES: tuple[tuple[re.Pattern[str], ErrorKind], ...] = (
+    (re.compile(r"(?i)too many requests|rate[ _-]?limit"), "rate_limited"),
+    (re.compile(r"(?i)\boverloaded|service unavailable|bad gateway|internal server error"),
+     "server_error"),
+)  # fmt: skip
 # What a proxy or a server writes where no model answered: the title of a page, or a line.
 _PAGE = re.compile(r"\s{0,99}(?:<!doctype html|<html\b)", re.IGNORECASE)
 _PAGE_TITLE = re.compile(
@@ -172,6 +178,8 @@ def kind_of_message(message: str) -> ErrorKind:
     status = _PRINTED_STATUS.search(text)
     if status is not None and (by_status := _kind_by_status(int(status[1]), text)):
         return by_status
+    if named is None:
+        named = next((kind for words, kind in _PHRASES if words.search(text)), None)
     if named is not None or "APIError" in names:
         return named or "server_error"
     return "timeout" if _TIMED_OUT.search(text) else "other"

@@ -175,6 +175,10 @@ def _call(part: Any, assembly: Assembly, index: Any) -> bool:
     if get(part, "state") in _UNFINISHED and not isinstance(arguments, str):
         # An object that was made of the beginning of its text.
         arguments = write_canonical(json_value(arguments or {}))[:-1]
+    elif isinstance(arguments, Mapping) and get(part, "arguments") is None:
+        # Under these names an object is what the interface has, as others have a text.
+        arguments = write_canonical(json_value(arguments))
+        assembly.has_objects = True
     assembly.call(index, id=first_of(part, IDS), name=name, arguments=arguments)
     return True
 

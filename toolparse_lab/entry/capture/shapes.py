@@ -93,6 +93,7 @@ class Assembly:
         self.refusal: list[str] = []
         # A call counts from its first piece on, also where neither name nor arguments came.
         self.calls = CallPieces()
+        self.has_objects = False  # in the place of the text of arguments
         self.items = _CallItems()
         self.inputs: set[Any] = set()  # Anthropic's blocks whose input came, be it empty
         # Names of the tools that the request offered, where the response repeats them.

@@ -12,7 +12,7 @@ from typing import Any
 from ...core.errors import BadCase, BadToolSpec
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.values import write_canonical
-from .target import check_target, rule_of
+from .target import check_target, rules_apart
 from .tool_results import check_results
 
 _SHAPE = 'a text, {"contains": text or texts} or {"equals": text}'
@@ -99,8 +99,16 @@ class Case:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tools", tool_specs(self.tools))
-        if rule_of(self.target):
-            object.__setattr__(self, "target", [self.target])
+        if self.target is not None:
+            target: Any = rules_apart(self.target)
+            if not isinstance(target, list):
+                message = f"the target of case {self.id!r} is not a list"
+                raise BadCase(message, got=target, expected=_TARGET)
+            object.__setattr__(self, "target", target)
+            if complaint := check_target(target):
+                message, actual, expected = complaint
+                message = f"the target of case {self.id!r} cannot be read: {message}"
+                raise BadCase(message, got=actual, expected=expected)
 
     @property
     def category(self) -> str:
@@ -241,8 +249,7 @@ def read_case(row: Any, *, source: str = "", line: int | None = None, unit: str 
         raise bad(message, e.got, e.expected or _TOOLS, e.hint) from None
 
     target, results, answer = row.get("target"), row.get("results"), row.get("answer")
-    if rule_of(target):
-        target = [target]
+    target = rules_apart(target)
     if target is not None and not isinstance(target, list):
         raise bad(f"the target of case {case_id!r} is not a list", target, _TARGET)
     for member, value, complaint_about in (

@@ -22,7 +22,7 @@ from .case import Case
 from .collection import Cases
 from .loading import CasesLike, read_all
 from .rows import Others
-from .target import ANY, is_optional, is_wish, plain_wish, rule_of
+from .target import ANY, is_optional, is_wish, plain_wish, rule_calls, rule_of
 
 DOUBTS: Mapping[str, str] = {
     "no-tools": "Calls are wanted, but the case has no tools.",
@@ -183,7 +183,7 @@ def _calls(target: list[Any]) -> Iterator[Mapping[str, Any]]:
             yield from _calls(item["$any"])
         elif rule := rule_of(item):
             # A tool that is never to be called need not be there.
-            yield from _calls(item[rule]) if rule != "$never" else ()
+            yield from _calls(rule_calls(item)) if rule != "$never" else ()
         else:
             yield item
 

@@ -64,6 +64,33 @@ def rule_of(item: Any) -> str:
     return word if word in RULES else ""
 
 
+def rules_apart(target: Any) -> Any:
+    """Return a target that is one object of rules as a list of them, any other as it is.
+
+    >>> rules_apart({"$at_least": [{"name": "f"}], "$never": [{"name": "g"}]})
+    [{'$at_least': [{'name': 'f'}]}, {'$never': [{'name': 'g'}]}]
+    """
+    if _is_mapping(target) and target and RULES.keys() >= target.keys():
+        return [{rule: items} for rule, items in target.items()]
+    return target
+
+
+def rule_calls(item: Any) -> list[Any]:
+    """Return the calls of a rule, by which a tool that `$only` or `$never` names without arguments
+    is meant with any.
+    """
+    rule, calls = rule_of(item), wanted_calls(item[rule_of(item)])
+    if rule not in ("$only", "$never"):
+        return calls
+    return [_with_any(call) for call in calls]
+
+
+def _with_any(call: Any) -> Any:
+    if "$any" in call:
+        return {**call, "$any": [_with_any(one) for one in call["$any"]]}
+    return {"arguments": ANY, **call}
+
+
 def is_inner_order(items: Any) -> bool:
     """Return True for the calls of a rule that are one `$ordered`."""
     return isinstance(items, list) and len(items) == 1 and rule_of(items[0]) == "$ordered"

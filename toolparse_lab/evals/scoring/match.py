@@ -52,8 +52,8 @@ from ..cases.target import (
     is_optional,
     is_wish,
     plain_wish,
+    rule_calls,
     rule_of,
-    wanted_calls,
 )
 
 EXACT_LIMIT = 8
@@ -536,7 +536,7 @@ class _Rules:
             if not rule:
                 offset += 1
                 continue
-            items = wanted_calls(item[rule])
+            items = rule_calls(item)
             match = self._held_to(rule, items, is_inner_order(item[rule]))
             if rule == "$never":
                 if not match.ok:

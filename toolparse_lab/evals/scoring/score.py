@@ -419,9 +419,10 @@ class _Scoring:
         return None
 
     def _held_back(self) -> Score | None:
-        # The parser's decision, and no silence of the model's.
-        wanted = needs_call(self.target)
-        if self.ok_calls or self.unknown or self.broken or not (self.held and wanted):
+        # The parser's decision, and no silence of the model's: neither wrong nor right by it.
+        if self.ok_calls or self.unknown or self.broken or not self.held:
+            return None
+        if self.case.target is None:
             return None
         detail = f"call {self.held[0].index}: {self.held[0].problems[0].message}"
         return self._lose("held_back", "", detail)

@@ -237,6 +237,9 @@ def error_of(place: Place, cells: Mapping[str, Any]) -> tuple[str, str] | None:
     error, message = cells.get("error"), cells.get("error_message")
     if isinstance(error, str) and error[:1] == "{":
         error = json_or_text(error)
+    # Anthropic's stands in an object that only says that it is one.
+    while isinstance(error, Mapping) and isinstance(error.get("error"), Mapping):
+        error = error["error"]
     if isinstance(error, Mapping):
         # A message of a column of its own goes before that of the object. An object without one is
         # the message itself.

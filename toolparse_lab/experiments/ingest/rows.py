@@ -25,7 +25,6 @@ from ...evals.cases.row_files import RowSource
 from ...evals.cases.rows import is_missing, listed
 from ...formats.auto import AUTO
 from ...formats.json.openai_json import OPENAI_JSON
-from ...runner.exchange.details import is_same_model
 from ...runner.exchange.redaction import redact_named
 from ...runner.exchange.types import EndpointKind
 from ...runner.failures import failure_in
@@ -227,12 +226,9 @@ class RowReader:
             numbers = {k: v for k, v in numbers.items() if k not in zeros}
             captured = replace(captured, usage={**(captured.usage or {}), **counts})
         created = place.time(cells.get("created"))
-        # Of the row, the response, the request, or the whole source. A fallback's answer is that of
-        # the model that was asked, as the lab has it: `served_model` says who gave it.
-        answering = (captured.model, asked.get("model"))
-        if all(answering) and not is_same_model(str(asked["model"]), str(captured.model)):
-            answering = answering[::-1]
-        candidates = (cells.get("model"), *answering, self.model)
+        # Of the row, the request, the response, or the whole source. An answer is that of the model
+        # that was asked, as a request that failed is: `served_model` says who gave it.
+        candidates = (cells.get("model"), asked.get("model"), captured.model, self.model)
         model = next((name for name in candidates if name), "unknown")
         if not isinstance(model, str) or not model.strip() or not is_storable(model):
             raise place.bad("a model is a name", "model", got=ascii(model))

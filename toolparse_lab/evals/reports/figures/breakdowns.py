@@ -22,7 +22,7 @@ from ....core.values.printable import counted
 from ....runner.exchange.details import SAMPLING, is_same_model
 from ...cases.matchers import STRICTNESS
 from ...frames.account import causes
-from ...scoring.outcomes import OUTCOMES
+from ...scoring.outcomes import MISSING, OUTCOMES
 from ...scoring.rescues import is_recovery
 from . import stats
 from .cells import UNRECORDED, check_by, groups, read_under
@@ -441,7 +441,8 @@ def served_notes(part: pd.DataFrame) -> Iterator[str]:
     other = strangers(part)
     for model, served in _served_counts(part).items():
         of_model = part["model"].astype("string") == model
-        n, total = int((other & of_model).sum()), sum(served.values())
+        answered = of_model & part["outcome"].notna() & ~part["outcome"].isin(list(MISSING))
+        n, total = int((other & of_model).sum()), int(answered.sum())
         names = ", ".join(f"{name} {count}" for name, count in served.items())
         if n == total and len(served) == 1:
             name = next(iter(served))

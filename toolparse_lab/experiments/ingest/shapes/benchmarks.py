@@ -18,6 +18,7 @@ from .parts import (
     failed,
     first,
     message_of,
+    models_of,
     number_of,
     of_request,
     question_of,
@@ -69,7 +70,7 @@ def inspect(row: Row, log: Log) -> Iterator[Cells]:
                 yield {
                     **cells,
                     **message_of(message).cells(),
-                    "model": first(at(message, "model"), of_log),
+                    **models_of(of_log, at(message, "model")),
                     "trial": epoch - 1,
                     **conversation_of(same),
                 }
@@ -94,7 +95,7 @@ def inspect(row: Row, log: Log) -> Iterator[Cells]:
                 **answer,
                 **question_of(at(event, "input")),
                 "request": request_of(tools),
-                "model": first(pick(event, "output.model", "model"), of_log),
+                **models_of(first(at(event, "model"), of_log), at(event, "output", "model")),
                 "case_id": f"{name}" if len(events) == 1 else f"{name}#{number}",
                 "trial": epoch - 1,
                 "created": at(event, "timestamp"),

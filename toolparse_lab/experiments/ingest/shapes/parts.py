@@ -11,7 +11,6 @@ from ....core.types.call_pieces import joined, name_and_arguments
 from ....core.values import write_canonical
 from ....entry.capture.parts import IDS, NAMES, first_of
 from ....entry.capture.shapes import Assembly, parts_in, take_own_message
-from ....runner.exchange.details import is_same_model
 from ..sources import is_response
 from .attributes import at, items_of, mapping_of, value_of
 from .shape import CONVERSATION, OFFERS, Cells, Damaged
@@ -125,6 +124,7 @@ def message_of(x: Any) -> Message:
     for call in assembly.calls.to_list():
         function = call["function"]
         made.call(function["name"], function["arguments"], call["id"])
+    made.lost |= assembly.has_objects
     made.unread = list(assembly.unread().values())
     return made
 
@@ -420,10 +420,8 @@ def failed(message: Any, kind: Any = None) -> Cells:
 
 
 def models_of(asked: Any, answered: Any) -> Cells:
-    # By the name of the answer where it is a version of the model that was asked.
-    other = asked and answered and not is_same_model(str(asked), str(answered))
-    model = asked if other else first(answered, asked)
-    return {"model": model} | ({} if answered is None else {"served_model": answered})
+    model: Cells = {"model": first(asked, answered)}
+    return model if answered is None else {**model, "served_model": answered}
 
 
 def whole_of(response: Any, error: Any = None) -> Cells:
