@@ -358,7 +358,7 @@ def test_other_failures_of_the_database_are_store_errors_too(tmp_path: Path) -> 
         Store(other)
     with pytest.raises(StoreError, match="folder exists"):
         Store(tmp_path / "nowhere" / "runs.db")
-    with pytest.raises(StoreError, match="that this is a file"):
+    with pytest.raises(StoreError, match="this is no file"):
         Store(tmp_path)
     with pytest.raises(StoreError, match="driver"):
         Store("nosuchdatabase://host/x")

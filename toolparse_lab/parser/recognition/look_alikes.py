@@ -39,6 +39,7 @@ _SIGNS_ALIKE = (
     "\uff1c\u3008\u2039\u27e8\u2329\uff1e\u3009\u203a\u27e9\u232a\uff5c\u2502\u2016\uff1d"
 )
 _ALIKE = str.maketrans(_SIGNS_ALIKE, "<<<<<>>>>>|||=")
+_LONGEST_SEARCHED = 2**18  # characters of a text, of which the first call in vain is told
 _LONGEST_TRIED = 20_000  # characters of a text that is read by other formats for the hint
 
 
@@ -50,6 +51,7 @@ def look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator[
         raw = raw.translate(_ALIKE)
     # A text is in two segments where a call was given back.
     texts = merged([(s.span.start, s.span.end) for s in log.texts if not s.escaped])
+    texts = [(a, min(b, a + _LONGEST_SEARCHED)) for a, b in texts]
     texts = [(a, b) for a, b in texts if _may_call(raw[a:b], names)]
     if not texts:
         return

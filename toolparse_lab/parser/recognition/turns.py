@@ -154,8 +154,15 @@ def is_foreign(token: str) -> bool:
 
 def find_token(text: str) -> int:
     """Return the offset of the first special token in a text that ends or begins a turn, or -1."""
-    token = _pattern("special").search(text)
-    return token.start() if token else -1
+    search = _pattern("special").search
+    # A search keeps all other threads waiting, and brackets take it long.
+    for at in range(0, len(text), _SLICE):
+        if token := search(text, at, at + _SLICE + _LONGEST):
+            return token.start()
+    return -1
+
+
+_SLICE, _LONGEST = 2**16, 2**8  # characters that are searched at once, and of a token at most
 
 
 def find_turn_end(text: str, rest: str, first: bool, called: bool, shown: int = 0) -> int | None:
