@@ -6,11 +6,18 @@ import atexit
 import gc
 import os
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from toolparse_lab.arguments.schema.validate import load_jsonschema
+
+if TYPE_CHECKING:
+    from tests.mock_openai import MockOpenAI
+    from toolparse_lab import Lab
 
 # Before the test of notebooks does, whose import of it builds grammars for a second.
 load_jsonschema()
@@ -45,6 +52,24 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["TOOLPARSE_EXHAUSTIVE"] = "1"  # read where the laws are imported
     if config.getoption("quick"):
         os.environ["TOOLPARSE_QUICK"] = "1"  # read by tests that ask many cases
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    """A lab with a store of its own: runs.db in the test's folder."""
+    from toolparse_lab import Lab
+
+    with Lab(tmp_path / "runs.db") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def mock() -> Iterator[MockOpenAI]:
+    """An endpoint that says what it is asked to say."""
+    from tests.mock_openai import MockOpenAI
+
+    with MockOpenAI() as running:
+        yield running
 
 
 def pytest_collection_finish() -> None:

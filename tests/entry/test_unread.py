@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -159,12 +158,6 @@ def test_no_part_is_dropped_in_silence(place: str, part: dict[str, Any]) -> None
     result = tp.parse(body, tools=TOOLS)
     assert (result.calls, result.ok) == ((), False)
     assert "response.unread-part" in {problem.code for problem in result.problems}
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[tp.Lab]:
-    with tp.Lab(tmp_path / "runs.db") as made:
-        yield made
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -36,12 +36,6 @@ def rows(times: int = 5, **target: Any) -> Iterator[dict[str, Any]]:
             yield {"case_id": name, "input": name, "output": output, "model": "m", **target}
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[tp.Lab]:
-    with tp.Lab(tmp_path / "runs.db") as opened:
-        yield opened
-
-
 def test_what_is_known_without_a_target(lab: tp.Lab) -> None:
     run = lab.ingest(rows(), tools=TOOLS, protocol="hermes", progress=False)
     report = run.report()

@@ -7,7 +7,6 @@ import io
 import json
 import sqlite3
 import tempfile
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,12 +45,6 @@ ROWS: list[dict[str, Any]] = [
     {"case_id": "c2", "model": "a", "prompt_protocol": "hermes", "input": "Hello!", "raw": "Good \U0001f600 day",
      "tools": [TOOL], "target": [], "latency": 0.25, "prompt_tokens": 9, "metadata_user": "u2"},
 ]  # fmt: skip
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[tp.Lab]:
-    with tp.Lab(tmp_path / "runs.db") as made:
-        yield made
 
 
 def message(content: str | None = None, **more: Any) -> dict[str, Any]:

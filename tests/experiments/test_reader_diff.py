@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +21,6 @@ ROWS: list[dict[str, Any]] = [
     {"id": "broken", "output": BROKEN, "target": TARGET},
     {"id": "silent", "output": "No.", "target": []},
 ]
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> tp.Lab:
-    return tp.Lab(tmp_path / "runs.db")
 
 
 @pytest.fixture

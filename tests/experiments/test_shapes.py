@@ -30,12 +30,6 @@ PER_SHAPE = {row["shape"]: row for row in reversed(ROWS)}
 COLUMNS = ("latency", "ttft", "cost", "arguments_text", "error", "served_model")
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[tp.Lab]:
-    with tp.Lab(tmp_path / "runs.db") as made:
-        yield made
-
-
 def check(run: Run, row: dict[str, Any]) -> None:
     trials = {trial.case_id: trial for trial in run.trials()}
     by_id = [trials[a["case_id"]] for a in row["answers"] if "case_id" in a]

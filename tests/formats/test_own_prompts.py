@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,6 @@ def terse(*, protocol_id: str, tools: Any, shots: Any, type_rules: Any) -> str:
 
 def broken(**parts: Any) -> str:
     raise LookupError("no such prompt")
-
-
-@pytest.fixture
-def mock() -> Iterator[MockOpenAI]:
-    with MockOpenAI() as running:
-        yield running
 
 
 def model_at(mock: MockOpenAI) -> dict[str, tp.Model]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +60,6 @@ ANSWERS = {
     "json_mix(<<…>>)": '<<{"name":"tide","arguments":{"port":"Bergen"}}>>',
     "custom:AtSigns": '@@{"name":"tide","input":{"port":"Bergen"}}@@',
 }
-
-
-@pytest.fixture(scope="module")
-def mock() -> Iterator[MockOpenAI]:
-    with MockOpenAI() as server:
-        yield server
 
 
 def model_of(mock: MockOpenAI) -> tp.Model:

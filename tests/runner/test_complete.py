@@ -3,7 +3,7 @@ import gc
 import json
 import socket
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import pytest
@@ -26,12 +26,6 @@ PROVIDERS = (
     "hosted_vllm",
     "openrouter",
 )  # three ways through litellm: SDK, own client, its wrapper
-
-
-@pytest.fixture(scope="module")
-def mock() -> Iterator[MockOpenAI]:
-    with MockOpenAI() as running:
-        yield running
 
 
 def ask(mock: MockOpenAI, text: str, *, provider: str = "openai", **changes: Any) -> Completion:

@@ -33,11 +33,6 @@ print(json.dumps([json.loads(body)] if body else []))
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> tp.Lab:
-    return tp.Lab(tmp_path / "runs.db")
-
-
-@pytest.fixture
 def run(lab: tp.Lab) -> Any:
     rows = [{**row, "case_id": row["id"]} for row in ROWS]
     return lab.ingest(rows, tools=TOOLS, model="m", protocol="hermes")

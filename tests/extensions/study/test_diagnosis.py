@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,12 +92,6 @@ class Stack(ReplayServer):
         end = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
         base = {**said, "object": "chat.completion.chunk"}
         return [{**base, "choices": [start]}, {**base, "choices": [end]}, "[DONE]"]
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[tp.Lab]:
-    with tp.Lab(tmp_path / "runs.db") as opened:
-        yield opened
 
 
 def asked(lab: tp.Lab, url: str, **settings: Any) -> Trial:

@@ -32,12 +32,6 @@ def rows(**broken: int) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[tp.Lab]:
-    with tp.Lab(tmp_path / "runs.db") as opened:
-        yield opened
-
-
 def test_worse_the_same_and_cannot_tell(lab: tp.Lab, capsys: Any) -> None:
     run = lab.ingest(rows(b=0, c=5, d=100), tools=TOOLS, protocol="hermes", progress=False)
     ends = endpoints(run, margin=0.1)

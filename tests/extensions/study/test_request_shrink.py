@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +48,6 @@ def astray(asked: Asked) -> Answer:
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     about = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
     return json_answer({**about, "choices": [choice]})
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[tp.Lab]:
-    with tp.Lab(tmp_path / "runs.db") as opened:
-        yield opened
 
 
 def failing(lab: tp.Lab, url: str, case: dict[str, Any] = CASE) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +47,6 @@ def row_of(case: str, text: str, **members: Any) -> dict[str, Any]:
     return {
         "case_id": case, "request": request, "response": response, "target": target, **members
     }  # fmt: skip
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[tp.Lab]:
-    with tp.Lab(tmp_path / "runs.db") as opened:
-        yield opened
 
 
 def ingested(lab: tp.Lab, answers: dict[str, str] = ANSWERS) -> Any:
