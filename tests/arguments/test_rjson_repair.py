@@ -173,8 +173,12 @@ def test_a_backslash_that_may_be_meant_stays(inner: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "inner", [r"a \"x\"\n b {7\}n c", r"see <a href=\/" + '"' + r"pier\">", r"it\'s 5\" wide"]
-)
+    "inner",
+    [
+        r"a \"x\"\n b {7\}n c", r"see <a href=\/" + '"' + r"pier\">", r"it\'s 5\" wide",
+        r'the \"Gull\ "lay\nat pier (7)',
+    ],
+)  # fmt: skip
 def test_what_may_be_either_is_refused(inner: str) -> None:
     call = calls_of(inner)
     assert not call.readable

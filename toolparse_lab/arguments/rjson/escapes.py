@@ -100,7 +100,7 @@ def _candidates(text: str, at: int, rule: str) -> Iterator[Edit]:
         yield Edit(Span(at + 1, at + 3), f'"{sign}', "rjson.swapped-signs")
     else:
         yield Edit(Span(at + 1, at + 1), '"', "rjson.missing-quote")
-    if sign in _SIGNS and (behind == '"' or behind in _ESCAPED):
+    if behind == '"' or (sign in _SIGNS and behind in _ESCAPED):
         yield Edit(Span(at, at + 2), f"{sign}\\", "rjson.swapped-signs")
 
 

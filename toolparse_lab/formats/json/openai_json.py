@@ -357,7 +357,9 @@ def _read_text(
 ) -> None:
     # Its edits are placed in the body, and so is the fault with it.
     try:
+        _refuse_lost_quote(decoded.edits, source.body)
         value, edits = _object_of(decoded.name, text, context)
+        _refuse_moved_escape(text, edits)
         placed: list[Edit] | None = source.nested_edits(0, base, text, edits) if edits else []
         if placed is None:
             message = "the arguments are damaged JSON inside a damaged string"
@@ -372,6 +374,34 @@ def _read_text(
     decoded.arguments = value
     decoded.edits = in_order(*decoded.edits, *placed)
     decoded.places = source.places_of(0, base, text, edits=edits)
+
+
+# A quote in a text within a text has two backslashes or more. Where one was lost, or changed places
+# with its neighbour, what is left is an escape of its own, and the text inside may be strict.
+
+
+def _refuse_lost_quote(edits: Sequence[Edit], body: str) -> None:
+    for edit in edits:
+        at = edit.span.start
+        before = body[max(0, at - 2) : at]
+        is_moved = edit.rule == "rjson.unescaped-quote" and before in _ESCAPES
+        is_lost = edit.rule == "rjson.bad-escape" and before == "\\\\"
+        if is_moved or (is_lost and body.count('\\\\\\"') % 2):
+            message = "a backslash in the arguments may have lost its quote"
+            raise Refusal("decode.ambiguous", message, at)
+
+
+def _refuse_moved_escape(text: str, edits: Sequence[Edit]) -> None:
+    for edit in edits:
+        before = text[max(0, edit.span.start - 1) : edit.span.start]
+        if edit.rule in _PUT_IN and before in _CONTROLS:
+            message = "a sign of the arguments may be the rest of a damaged quote"
+            raise Refusal("decode.ambiguous", message, edit.span.start)
+
+
+_PUT_IN = ("rjson.missing-quote", "rjson.unescaped-quote")
+_CONTROLS = frozenset("\b\f\n\r\t")
+_ESCAPES = frozenset(("\\b", "\\f", "\\n", "\\r", "\\t"))
 
 
 def _place_in_text(refusal: Refusal, text: str, base: str, source: BodySource) -> Span | None:

@@ -109,7 +109,8 @@ class MappingDisambiguation(OneCall):
             return True
         # A value that begins with a colon has that of its key, or contains half a pair of quotes.
         return is_half_quoted(value, text) or any(
-            isinstance(item, str) and item[:1] == ":" and item[1:2].isalnum()
+            isinstance(item, str)
+            and ((item[:1] == ":" and item[1:2].isalnum()) or item.count('"') % 2 == 1)
             for item in value.values()
         )
 
@@ -213,8 +214,8 @@ def _quoting(body: str, start: int, end: int, names: str) -> Edit | None:
     if text[0] == '"' and '\\"' in text:
         return None  # quoted, and one of its quotes is out of place
     glued = "|".join(name for name in names.split("|") if len(name) >= _SHORTEST_GLUED)
-    inside = rf"(?:^|\s)(?:{names})" + (rf"|(?:{glued})" if glued else "")
-    if re.search(rf"(?:{inside})[ \t]*:(?:\s|\Z)", text):
+    inside = rf"(?:^|[\s\"'])(?:{names})" + (rf"|(?:{glued})" if glued else "")
+    if re.search(rf"(?:{inside})[\"']?[ \t]*:(?:\s|\Z)", text):
         return None  # two parameters on one line
 
     # Only blanks may be between the colon and it: a line break would make it another line.
