@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import json
 import random
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,14 @@ import pytest
 
 import toolparse_lab as tp
 from benchmarks.intervals import BEGIN, END, SCENARIOS, is_honest, measure, ten_points_on_ten_cases
-from benchmarks.recount import FIGURES, differences, recount
+from benchmarks.recount import FIGURES, differences, recount, rows_of
 from benchmarks.report import main
+from tests.mock_openai import MockOpenAI, failure
+from tests.replay_server import Answer, Asked, json_answer
 from tests.tools import tool_named
 
 TOOL = tool_named("f", a="integer")
+PAGE_502 = "<html><head><title>502 Bad Gateway</title></head></html>"
 
 
 def log(seed: int, missing: float, trials: int) -> list[dict[str, Any]]:
@@ -51,6 +56,88 @@ def test_every_figure_is_equal(seed: int, missing: float, trials: int, tmp_path:
     (found,) = differences(counted, cells)
     assert "success" in found
     assert set(FIGURES) == set(counted["a", "hermes"])
+
+
+def logged(seed: int) -> list[dict[str, Any]]:
+    """Requests and responses: fallbacks, error pages, rate limits, and trials that are not there."""
+    rng = random.Random(seed)
+    rows = []
+    for case, model, trial in product(range(10), ("gpt-4.1-mini", "gpt-4o-mini"), range(3)):
+        kind = rng.choices(("ok", "other", "limit", "page", "absent"), (80, 5, 5, 5, 5))[0]
+        arguments = json.dumps({"a": case + (rng.random() < 0.3)})
+        call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        if rng.random() < 0.2:
+            message = {"role": "assistant", "content": "No."}
+        body: Any = {
+            "id": f"{case}-{trial}",
+            "object": "chat.completion",
+            "model": "gpt-4.1-nano" if kind == "other" else model,
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        }
+        body = {"limit": {"error": {"type": "rate_limit_error"}}, "page": PAGE_502}.get(kind, body)
+        asked = {"model": model, "messages": [{"role": "user", "content": f"{case}"}]}
+        row = {
+            "case_id": f"c{case}", "model": model, "request": {**asked, "tools": [TOOL]},
+            "prompt_protocol": "native", "response": body, "latency": round(rng.random(), 3),
+            "cost": 0.001 * case, "completion_tokens": 5 + case,
+            "target": [{"name": "f", "arguments": {"a": case}}] if case % 4 else [],
+        }  # fmt: skip
+        rows += [row] if kind != "absent" else []
+    return rows
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_every_figure_of_a_log_of_responses_is_equal(ending: str, tmp_path: Path) -> None:
+    rows, path = logged(4), tmp_path / f"log.{ending}"
+    if ending == "csv":
+        with path.open("w", newline="") as file:
+            table = csv.DictWriter(file, list(rows[0]))
+            table.writeheader()
+            for row in rows:
+                cells = {k: x if isinstance(x, str) else json.dumps(x) for k, x in row.items()}
+                table.writerow(cells)
+    else:
+        path.write_text("\n".join(map(json.dumps, rows)))
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        cells: Any = lab.ingest(path, progress=False).report().frame.to_dict("records")
+    assert differences(recount(rows_of(path)), cells) == []
+
+
+class _Obliging(MockOpenAI):
+    # Calls f as it is offered, wrongly for every third question, and fails every seventh request.
+    def chat(self, request: Asked, body: dict[str, Any]) -> Answer:
+        number = int(body["messages"][-1]["content"])
+        if number % 7 == 6:
+            return failure(400, "broken")
+        call = {"name": "f", "arguments": {"a": number + (number % 3 == 2)}}
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": f"<tool_call>\n{json.dumps(call)}\n</tool_call>",
+        }
+        if "tools" in body:
+            function = {**call, "arguments": json.dumps(call["arguments"])}
+            calls = [{"id": "c", "type": "function", "function": function}]
+            message = {"role": "assistant", "content": None, "tool_calls": calls}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return json_answer(
+            {"id": "x", "object": "chat.completion", "model": "m", "choices": [choice]}
+        )
+
+
+def test_every_figure_of_a_run_with_both_ways_of_asking_is_equal(tmp_path: Path) -> None:
+    cases = [
+        tp.Case(f"c{n}", str(n), [TOOL], [{"name": "f", "arguments": {"a": n}}]) for n in range(14)
+    ]
+    with _Obliging() as server, tp.Lab(tmp_path / "runs.db") as lab:
+        model = tp.Model("openai/m", api_base=server.url, api_key="k")
+        plan = lab.plan(cases, {"m": model}, ["native", "hermes"])
+        run = lab.run(plan, progress=False)
+        frame, cells = run.frame(), run.report().frame.to_dict("records")
+    names = ["case_id", "model", "prompt_protocol", "raw", "target", "error", "latency"]
+    rows = json.loads(frame[[*names, "completion_tokens", "cost"]].to_json(orient="records"))
+    rows = [{**row, "target": json.loads(row["target"])} for row in rows]
+    assert differences(recount(rows), cells) == []
 
 
 # The simulation behind the table of docs/measurements.md: a small run of it, and its bounds.
