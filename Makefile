@@ -6,8 +6,8 @@
 VENV ?= .venv
 # One more than there are cores, because some tests wait for servers.
 JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); echo $$((n < 8 ? n + 1 : 8)))
-# More, for the tests in a browser, which run beside the others and wait for it.
-BROWSER_JOBS ?= $(shell echo $$(($(JOBS) < 3 ? 1 : $(JOBS) / 3)))
+# More, for the tests in a browser, which run beside the others and wait for it; 0 is one process.
+BROWSER_JOBS ?= $(shell echo $$(($(JOBS) < 6 ? 0 : $(JOBS) / 3)))
 # Tests start many interpreters: without bytecode each would compile litellm and this package anew.
 export PYTHONDONTWRITEBYTECODE :=
 BIN := $(VENV)/bin
@@ -135,7 +135,7 @@ frameworks: .venv-frameworks/.ready
 proxy: $(PROXY)/.ready
 
 # The newest versions have their turn in `make pytest`. `make test` asks one case of each test here.
-lowest-quick: LOWEST_ARGS := --quick -n 1
+lowest-quick: LOWEST_ARGS := --quick -n 0
 lowest: LOWEST_ARGS := -n $(JOBS)
 lowest lowest-quick: $(LOWEST)/.ready
 	@$(APART) echo; echo "== pytest, runner, bridge and gateway with the lowest versions"; \
