@@ -622,3 +622,40 @@ def test_binary_event_streams_of_aws(tmp_path: Path) -> None:
     assert trial.result is not None
     assert [call.arguments for call in trial.result.calls] == [{"a": 1}]
     assert tp.parse("AAAAAAAAAAAAAAAAAAAA").text == "A" * 20
+
+
+FUNCTION = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a": 1}'}
+INNER = {"choices": [{"message": {"content": "Well"}, "finish_reason": "stop"}]}
+PASSED_ON: dict[str, tuple[Any, str, int]] = {
+    "mistral's agents": ({"object": "conversation.response", "outputs": [
+        {"type": "tool.execution", "name": "web_search"}, {**FUNCTION, "type": "function.call"},
+        {"type": "message.output", "content": [{"type": "text", "text": "Well"}]}]}, "Well", 1),
+    "gemini's interactions": ({"object": "interaction", "role": "model", "outputs": [
+        {"type": "thought", "signature": "s"}, FUNCTION]}, "", 1),
+    "the realtime api": ([{"type": "response.created", "response": {"id": "r"}}, {
+        "type": "response.done", "response": {"status": "completed", "output": [FUNCTION]}}], "", 1),
+    "dashscope": ({"request_id": "r", "output": INNER, "usage": {}}, "Well", 0),
+    "cloudflare": ({"success": True, "result": {"response": None, "tool_calls": [
+        {"name": "f", "arguments": {"a": 1}}]}}, "", 1),
+    "langchain": ({"lc": 1, "type": "constructor", "kwargs": {"content": "Well"}}, "Well", 0),
+    "llama": ({"generation": "Well", "stop_reason": "stop"}, "Well", 0),
+    "titan": ({"results": [{"outputText": "Well", "completionReason": "FINISH"}]}, "Well", 0),
+    "mistral on bedrock": ({"outputs": [{"text": "Well", "stop_reason": "stop"}]}, "Well", 0),
+    "llama.cpp": ({"content": "Well", "stop": True, "stop_type": "limit"}, "Well", 0),
+    "llama.cpp, streamed": (
+        sse([{"content": "We", "stop": False}, {"content": "ll", "stop": True}], False), "Well", 0),
+    "lines of ollama": ("\n".join(json.dumps({"message": {"content": text}, "done": text == ""})
+                                  for text in ("We", "ll", "")), "Well", 0),
+    "filtered": ({"choices": [{"finish_reason": "content_filter", "index": 0}]}, "", 0),
+}  # fmt: skip
+
+
+def test_bodies_inside_of_others_and_texts_of_invoked_models() -> None:
+    for name, (body, text, calls) in PASSED_ON.items():
+        found = capture(body)
+        assert (found.content, len(found.tool_calls), found.unread) == (text, calls, ()), name
+    broken = {"choices": [{"error": {"message": "gone"}, "message": {"content": "We"}}]}
+    assert capture(broken).error == "gone"
+    # Of a dump of nothing but an error, the result says it.
+    result = tp.parse(sse([{"type": "error", "error": {"message": "Overloaded"}}], False))
+    assert ["Overloaded" in problem.message for problem in result.problems] == [True]

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 _RESPONSE = re.compile(
     "[\ufeff \t\r\n]*+(?:data:|event:|id:|retry:|:|AA[A-Za-z0-9+/]{14}|(?P<json>[{\\[]))"
 )
-_ENVELOPES = ('"choices"', '"output"', '"candidates"')  # one is in the JSON of every response
+# One is in the JSON of every response.
+_ENVELOPES = ('"choices"', '"output"', '"candidates"', '"done"')
 
 
 def parse(
@@ -254,7 +255,8 @@ def _answer_in(response: Any, tokenizer: Any) -> Captured | None:
     try:
         answer = capture(response, tokenizer=tokenizer)
         said = answer.raw or answer.content or answer.tool_calls or answer.refusal
-        if answer.error is None or said:
+        # A text never makes it raise.
+        if answer.error is None or said or isinstance(response, str):
             return answer
         raise UnreadableInput(
             "this response is an error and holds no answer",

@@ -114,6 +114,10 @@ def is_of_client(obj: Any) -> bool:
     return is_own and (get(obj, "body") is not None or get(obj, "stream") is not None)
 
 
+# Of DashScope, Cloudflare, Perplexity's jobs, Oracle's and LangChain's serialized messages.
+_AROUND = ("output", "result", "response", "chatResponse", "kwargs")
+
+
 def passed_on(obj: Any) -> Any:
     """Return the answer inside of another object, None for an object that holds none."""
     body = get(obj, "body")
@@ -121,6 +125,9 @@ def passed_on(obj: Any) -> Any:
         return _object(body) if frames_in(body) is None else body
     if isinstance(body, Mapping):
         return body
+    for name in _AROUND:
+        if isinstance(get(obj, name), Mapping):
+            return get(obj, name)
     piece = get(get(obj, "chunk"), "bytes")
     if isinstance(piece, str) and not piece.lstrip().startswith("{"):
         try:

@@ -27,7 +27,7 @@ from .gemini import is_gemini
 from .known import is_event, is_piece_alone, is_written, nearest_shape, take_chunk, take_response
 from .partial_arguments import end_partial
 from .parts import keys_of
-from .shapes import Assembly, eats, items
+from .shapes import Assembly, eats, is_ollama, items
 
 # Server-sent events. Nothing here raises on account of the text: a line that ended early, an event
 # that is not JSON, comments and unknown fields are part of real dumps. The unreadable part counts,
@@ -131,6 +131,7 @@ _EXPECTED = (
 _MOST_UNREAD = 20  # kinds of parts
 # The end of the canonical JSON of calls: closing quote, function, call, list, message.
 _END_OF_CALL = '"}}]}'
+_FIRST_PIECE = 2000  # characters in which the first of several lines ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +325,7 @@ def capture(
     if _may_hold(obj):
         # An answer that is passed on inside of another object, or a piece of a stream alone.
         if (inner := passed_on(obj)) is not None:
-            with suppress(RecursionError):  # bodies in bodies, without an end
+            with suppress(RecursionError, UnreadableInput):  # bodies in bodies, without an end
                 return capture(inner, choice, tokenizer)
         if events := events_in(obj):
             return _streamed(events, choice, tokenizer)
@@ -361,7 +362,7 @@ def response_in(text: str) -> Any:
     try:
         response = read_strict(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
-        return None
+        return _pieces_of_ollama(text)
     if isinstance(response, list):
         is_stream = response and all(
             isinstance(chunk, dict) and (is_gemini(chunk) or set(chunk) == {"error"})
@@ -369,6 +370,14 @@ def response_in(text: str) -> Any:
         )
         return response if is_stream and any(map(is_written, response)) else None
     return response if is_written(response) else None
+
+
+def _pieces_of_ollama(text: str) -> list[Mapping[str, Any]] | None:
+    # A line for each piece, as its server sends them.
+    lines = text.split("\n") if '"done"' in text[:_FIRST_PIECE] else []
+    pieces = [_read(line) for line in lines if line.strip()]
+    known = [piece for piece in pieces if piece is not None and is_ollama(piece)]
+    return known if len(known) > 1 and len(known) == len(pieces) else None
 
 
 def _streamed(

@@ -62,8 +62,14 @@ def _chat_written(obj: Any) -> bool:
     )
 
 
+# Of Mistral's agents and Gemini's interactions: items like those of the Responses API.
+_OF_OUTPUTS = ("conversation.response", "interaction")
+
+
 def _is_responses(obj: Any) -> bool:
     # Other frameworks call their results `output` too, without a status.
+    if isinstance(get(obj, "outputs"), (list, tuple)):
+        return get(obj, "object") in _OF_OUTPUTS
     return isinstance(get(obj, "output"), (list, tuple)) and (
         get(obj, "object") == "response" or get(obj, "status") is not None
     )
@@ -115,7 +121,7 @@ BODIES = (
         _is_chat, shapes.take_chat, _is_chat, shapes.take_chat_chunk, _chat_written,
     ),
     Body(
-        "a Responses API object", frozenset(("output", "type")),
+        "a Responses API object", frozenset(("output", "outputs", "type")),
         ("output", "object", "status", "response"),
         _is_responses, shapes.take_responses, _is_responses_event, _take_responses_piece,
         lambda obj: obj.get("object") == "response" and isinstance(obj["output"], list),
@@ -161,13 +167,17 @@ BODIES = (
         ("error",), is_error, _take_error, is_error, _take_error,
     ),
     Body(
-        "an answer of Ollama", frozenset(("done",)),
+        "an answer of Ollama", frozenset(("done", "stop")),
         ("message", "response", "done", "done_reason", "eval_count"),
         shapes.is_ollama, shapes.take_ollama, shapes.is_ollama, shapes.take_ollama,
     ),
     Body(
         "a choice", frozenset(("message", "text")),
         ("message", "finish_reason"), _is_choice, shapes.take_choice,
+    ),
+    Body(
+        "a text of an invoked model", frozenset((*shapes.TEXTS, *shapes.LISTS)),
+        ("generation", "outputText", "generated_text"), shapes.is_invoked, shapes.take_invoked,
     ),
     Body(
         "a message", frozenset(("role", *shapes.MESSAGE_MEMBERS)),
@@ -220,6 +230,8 @@ def is_envelope(obj: Mapping[str, Any]) -> bool:
     body = _shape_of(obj)
     if body is None or body.is_it is is_error:
         return bedrock.is_of_client(obj)
+    if body.is_it is shapes.is_invoked:  # rows have columns of such names
+        return False
     if body.is_it is _is_choice:
         return isinstance(obj.get("message"), Mapping) and "finish_reason" in obj
     if body.is_it is shapes.is_message:

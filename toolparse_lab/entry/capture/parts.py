@@ -47,7 +47,9 @@ _SEEN = frozenset((
     "code_interpreter_call", "code_execution_call", "image_generation_call", "view_image_call",
     "view_x_video_call", "mcp_call", "mcp_list_tools", "mcp_approval_request",
     "mcp_approval_response", "tool_search_call", "tool_search_output", "builtin_tool_call",
-    "builtin_tool_return",
+    "builtin_tool_return", "tool_execution", "tool_reference", "google_search_call",
+    "google_search_result", "url_context_call", "url_context_result", "code_execution_result",
+    "mcp_server_tool_call", "mcp_server_tool_result",
     # results of the client's tools, and marks of an SDK
     "tool_result", "tool_call_response", "tool_response", "tool_return", "tool_error",
     "tool_output_denied", "tool_approval_request", "tool_approval_response", "function_response",
@@ -102,7 +104,11 @@ def keys_of(part: Any) -> list[str]:
 
 def is_seen(kind: Any) -> bool:
     """Return True for a kind that a client has neither to read nor to execute."""
-    return isinstance(kind, str) and kind.replace("-", "_") in _SEEN
+    return isinstance(kind, str) and _plain(kind) in _SEEN
+
+
+def _plain(kind: str) -> str:
+    return kind.replace("-", "_").replace(".", "_")
 
 
 def take_part(part: Any, assembly: Assembly, index: Any) -> None:
@@ -133,7 +139,7 @@ def _reader_of(part: Any) -> tuple[str, _Reader | None]:
             return kind, _seen
         # A part of the AI SDK's messages has the tool's name in its kind.
         is_named = kind.startswith("tool-") and get(part, "toolCallId") is not None
-        return kind, _READERS.get(kind.replace("-", "_")) or (_call if is_named else None)
+        return kind, _READERS.get(_plain(kind)) or (_call if is_named else None)
     member = next((name for name in _MEMBERS if get(part, name) is not None), "")
     if not member and _OF_TEXT.issuperset(keys_of(part)):
         return member, _seen
@@ -232,11 +238,13 @@ def _seen(part: Any, assembly: Assembly, index: Any) -> bool:
 
 _READERS: Mapping[str, _Reader] = {
     **dict.fromkeys(("text", "output_text", "input_text"), _text),
-    **dict.fromkeys(("thinking", "reasoning", "reasoning_text", "summary_text"), _thought),
+    **dict.fromkeys(
+        ("thinking", "thought", "reasoning", "reasoning_text", "summary_text"), _thought
+    ),
     **dict.fromkeys(("tool_use", "tool_call", "dynamic_tool", "function_call"), _call),
     "refusal": _refusal,
     "custom_tool_call": _custom,
-    "message": _message,
+    **dict.fromkeys(("message", "message_output"), _message),
     "function": _call_in("function"),
     "tool_invocation": _call_in("toolInvocation"),
 }

@@ -204,7 +204,7 @@ class Assembly:
 
     def state(self, index: Any, *, id: Any = None, name: Any = None, arguments: Any = None) -> None:
         """Take in what is said of a call as a whole, see `CallPieces.state`."""
-        if self.calls.state(index, id, name, arguments):
+        if index not in self._passed and self.calls.state(index, id, name, arguments):
             self._call_chunk(None, arguments)
 
     def call_list(self, calls: Sequence[Any], *, whole: bool) -> None:
@@ -291,7 +291,7 @@ def take_responses(obj: Any, assembly: Assembly) -> bool:
     assembly.tokens.take_response(obj)
     assembly.identify(obj)
     assembly.choices = 1
-    for number, item in enumerate(items(get(obj, "output"))):
+    for number, item in enumerate(items(get(obj, "output")) or items(get(obj, "outputs"))):
         _take_item(item, assembly, number)
     _end_response(obj, assembly)
     return True
@@ -323,8 +323,10 @@ def take_own_message(obj: Any, assembly: Assembly) -> bool:
 
 
 def take_choice(choice: Any, assembly: Assembly) -> bool:
-    """Take in a choice: its message or its text. False where it has neither."""
+    """Take in a choice: its message or its text. False for neither, unless a filter took it."""
     assembly.finish(get(choice, "finish_reason"))
+    if (error := get(choice, "error")) is not None:
+        assembly.fail(error)
     assembly.tokens.take_choice(choice)
     message = get(choice, "message")
     if message is not None:
@@ -334,7 +336,7 @@ def take_choice(choice: Any, assembly: Assembly) -> bool:
         return True
     assembly.completion = True
     assembly.say(get(choice, "text"))
-    return isinstance(get(choice, "text"), str)
+    return isinstance(get(choice, "text"), str) or assembly.finish_reason == "content_filter"
 
 
 def is_message(obj: Any) -> bool:
@@ -418,20 +420,22 @@ def _end_response(response: Any, assembly: Assembly) -> None:
         assembly.fail(get(response, "error"))
 
 
-# Ollama's own API, whose pieces have the shape of its whole answers: `message` of /api/chat,
-# `response` of /api/generate. Its calls come whole, one a piece.
+# Ollama's own API and llama.cpp's, whose pieces have the shape of whole answers: `message` of
+# /api/chat, `response` of /api/generate, `content` of /completion. Calls come whole, one a piece.
 
 _OLLAMA_COUNTS = {"prompt_eval_count": "prompt_tokens", "eval_count": "completion_tokens"}
 
 
 def is_ollama(obj: Any) -> bool:
-    """Return True for an answer of Ollama's own API, or a piece of one."""
+    """Return True for an answer of Ollama's own API or llama.cpp's, or a piece of one."""
+    if isinstance(get(obj, "stop"), bool) and isinstance(get(obj, "content"), str):
+        return get(obj, "role") is None
     has_text = get(obj, "message") is not None or isinstance(get(obj, "response"), str)
     return has_text and isinstance(get(obj, "done"), bool)
 
 
 def take_ollama(obj: Any, assembly: Assembly) -> bool:
-    """Take in an answer of Ollama's own API, or a piece of one."""
+    """Take in an answer of Ollama's own API or llama.cpp's, or a piece of one."""
     assembly.choices = max(assembly.choices, 1)
     assembly.identify(obj)
     message = get(obj, "message")
@@ -450,12 +454,44 @@ def take_ollama(obj: Any, assembly: Assembly) -> bool:
     else:
         assembly.completion = True
         assembly.think(get(obj, "thinking"))
-        assembly.say(get(obj, "response"))
+        assembly.say(get(obj, "content") if get(obj, "response") is None else get(obj, "response"))
     assembly.tokens.take_logprobs(get(obj, "logprobs"))
-    if get(obj, "done"):
-        assembly.finish(get(obj, "done_reason") or "stop")
+    if get(obj, "done") or get(obj, "stop") is True:
+        is_cut = get(obj, "stop_type") == "limit"
+        assembly.finish("length" if is_cut else get(obj, "done_reason") or "stop")
         counts = {ours: get(obj, theirs) for theirs, ours in _OLLAMA_COUNTS.items()}
         assembly.usage = {k: v for k, v in counts.items() if isinstance(v, int)} or None
+    return True
+
+
+# Texts of models that are invoked in a shape of their own: Llama, Titan, Mistral and old Claude on
+# Bedrock, text generation servers, watsonx.
+
+TEXTS = ("generation", "generated_text", "outputText", "completion")
+LISTS = ("results", "outputs")
+
+
+def invoked_text(obj: Any) -> str | None:
+    """Return the text of such an answer, None for anything else."""
+    text = next((text for name in TEXTS if isinstance(text := get(obj, name), str)), None)
+    listed = next((inner for name in LISTS if (inner := items(get(obj, name)))), None)
+    if text is None and listed:
+        text = invoked_text(listed[0])
+        if text is None and get(listed[0], "stop_reason") is not None:
+            text = get(listed[0], "text")
+    return text if isinstance(text, str) else None
+
+
+def is_invoked(obj: Any) -> bool:
+    """Return True for such an answer."""
+    return invoked_text(obj) is not None
+
+
+def take_invoked(obj: Any, assembly: Assembly) -> bool:
+    """Take in such an answer."""
+    assembly.completion = True
+    assembly.say(invoked_text(obj))
+    assembly.finish(get(obj, "stop_reason"))
     return True
 
 
@@ -492,6 +528,8 @@ def _take_delta(choice: Any, assembly: Assembly) -> None:
     assembly.tokens.take_choice(choice)
     delta = get(choice, "delta")
     assembly.finish(get(delta, "finish_reason"))  # where some servers have it
+    if (error := get(choice, "error")) is not None:
+        assembly.fail(error)
     # Whole answers in event streams: some servers do so for one that is short.
     message = delta if delta is not None else get(choice, "message")
     if message is not None:
@@ -607,7 +645,7 @@ _DELTAS = {
 }
 _CALL_DELTAS = ("function_call_arguments.delta", "custom_tool_call_input.delta")
 _CALL_WHOLES = ("function_call_arguments.done", "custom_tool_call_input.done")
-_STATES = frozenset(("created", "in_progress", "completed", "incomplete", "failed"))
+_STATES = frozenset(("created", "in_progress", "completed", "incomplete", "failed", "done"))
 
 
 # Events that announce or repeat what comes in others, and those of tools that the server runs.
@@ -661,7 +699,7 @@ def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
             return
         assembly.identify(response)
         assembly.tokens.take_response(response)
-        if kind == "completed":
+        if kind in ("completed", "done"):  # the last is of the Realtime API
             says, thinks = not assembly.says_nothing, bool(assembly.reasoning)
             for number, item in enumerate(items(get(response, "output"))):
                 known = {"message": says, "reasoning": thinks}.get(str(get(item, "type")), False)

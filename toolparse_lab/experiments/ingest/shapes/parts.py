@@ -10,7 +10,7 @@ from typing import Any
 from ....core.types.call_pieces import joined, name_and_arguments
 from ....core.values import write_canonical
 from ....entry.capture.parts import IDS, NAMES, first_of
-from ....entry.capture.shapes import Assembly, parts_in, take_own_message
+from ....entry.capture.shapes import Assembly, invoked_text, parts_in, take_own_message
 from ..sources import is_response
 from .attributes import at, items_of, mapping_of, value_of
 from .shape import CONVERSATION, OFFERS, Cells, Damaged
@@ -150,8 +150,8 @@ def answer_in(output: Any) -> Cells | None:
             output = {"role": "assistant", "content": output}
     if not isinstance(output, Mapping):
         return None
-    if isinstance(output.get("completion"), str):
-        return Message(output["completion"]).cells()
+    if (text := invoked_text(output)) is not None:
+        return Message(text).cells()
     if output.keys() & {"parts", "tool_calls", "role"} or (
         "content" in output and "finishReason" not in output and output.get("type") != "message"
     ):
