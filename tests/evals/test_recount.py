@@ -20,6 +20,7 @@ from benchmarks.report import main
 from tests.mock_openai import MockOpenAI, failure
 from tests.replay_server import Answer, Asked, json_answer
 from tests.tools import tool_named
+from toolparse_lab.core.toolspec import tool_specs
 
 TOOL = tool_named("f", a="integer")
 PAGE_502 = "<html><head><title>502 Bad Gateway</title></head></html>"
@@ -95,8 +96,9 @@ def test_every_figure_of_a_log_of_responses_is_equal(ending: str, tmp_path: Path
             table = csv.DictWriter(file, list(rows[0]))
             table.writeheader()
             for row in rows:
-                cells = {k: x if isinstance(x, str) else json.dumps(x) for k, x in row.items()}
-                table.writerow(cells)
+                table.writerow(
+                    {k: x if isinstance(x, str) else json.dumps(x) for k, x in row.items()}
+                )
     else:
         path.write_text("\n".join(map(json.dumps, rows)))
     with tp.Lab(tmp_path / "runs.db") as lab:
@@ -126,14 +128,16 @@ class _Obliging(MockOpenAI):
 
 
 def test_every_figure_of_a_run_with_both_ways_of_asking_is_equal(tmp_path: Path) -> None:
+    tools = tool_specs([TOOL])
     cases = [
-        tp.Case(f"c{n}", str(n), [TOOL], [{"name": "f", "arguments": {"a": n}}]) for n in range(14)
+        tp.Case(f"c{n}", str(n), tools, [{"name": "f", "arguments": {"a": n}}]) for n in range(14)
     ]
     with _Obliging() as server, tp.Lab(tmp_path / "runs.db") as lab:
         model = tp.Model("openai/m", api_base=server.url, api_key="k")
         plan = lab.plan(cases, {"m": model}, ["native", "hermes"])
         run = lab.run(plan, progress=False)
-        frame, cells = run.frame(), run.report().frame.to_dict("records")
+        frame = run.frame()
+        cells: Any = run.report().frame.to_dict("records")
     names = ["case_id", "model", "prompt_protocol", "raw", "target", "error", "latency"]
     rows = json.loads(frame[[*names, "completion_tokens", "cost"]].to_json(orient="records"))
     rows = [{**row, "target": json.loads(row["target"])} for row in rows]
