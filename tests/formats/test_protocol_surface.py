@@ -169,6 +169,10 @@ def test_images_are_given_apart() -> None:
         {"type": "file-id", "fileId": "f"},
     ]
     assert media_of({"name": "t", "content": "text"}) == []
+    source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+    assert media_of({"name": "t", "content": [{"type": "image", "source": source}]}) == [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    ]
 
 
 @pytest.mark.parametrize("result", ["x", {"output": 1}, {"name": "t"}, {"name": 1, "output": 1}])

@@ -149,7 +149,7 @@ def unwrap(output: Value) -> Value:
 _PARTS = {
     "text": "text", "image_url": "image", "image-url": "image", "image-data": "image",
     "image": "image", "media": "media", "file": "file", "file-url": "file", "file-data": "file",
-    "file-id": "file", "image-file-id": "image", "input_audio": "audio",
+    "file-id": "file", "image-file-id": "image", "input_audio": "audio", "document": "file",
 }  # fmt: skip
 
 
@@ -175,8 +175,14 @@ def _part_text(part: dict[str, Any]) -> str:
 
 
 def _media_type(part: Mapping[str, Any]) -> str:
-    media = _first(part, "mediaType", "media_type", "mimeType")
+    media = _first(_flat(part), "mediaType", "media_type", "mimeType")
     return media if isinstance(media, str) else ""
+
+
+def _flat(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    # Anthropic's parts have bytes, address and media type under `source`.
+    source = part.get("source")
+    return {**source, **part} if isinstance(source, dict) else part
 
 
 def media_of(result: Any) -> list[dict[str, Any]]:
@@ -202,8 +208,9 @@ def _openai_part(part: dict[str, Any]) -> dict[str, Any]:
     # address with them.
     is_image = part["type"].startswith("image")
     media = _media_type(part)
-    url = part.get("url")
-    inline = _first(part, "data", "image")
+    own = _flat(part)
+    url = own.get("url")
+    inline = _first(own, "data", "image")
     if isinstance(inline, str):
         kind = media or ("image/png" if is_image else "application/octet-stream")
         # Some clients put an address in place of the base64.
