@@ -9,7 +9,7 @@ import pytest
 from tests.tools import tool_named
 from toolparse_lab.entry.laws import run_chunks
 
-TOOLS = [tool_named(name, text="string", rows="object") for name in ("note", "get tide", "x" * 300)]
+TOOLS = [tool_named(name, text="string", rows="object") for name in ("note", "get tide", "x" * 250)]
 Build = Callable[[int], str]
 _HERMES = '<tool_call>{"name": "note", "arguments": {}}</tool_call>'
 _HARMONY = '<|message|>{"text": "a"}<|call|>'
@@ -64,7 +64,7 @@ LIMITS: list[tuple[str, str, tuple[int, ...], Build]] = [
     ("a child's name", "morph_xml", (256, 600), lambda n: f"<note><{'a' * n}></note></{'a' * n}></note>"),
     ("blanks in a closing tag", "morph_xml", (16, 32), lambda n: f"<note><text>a</{' ' * n}text{' ' * n}></{' ' * n}note{' ' * n}>"),
     ("blanks in a child's closing tag", "morph_xml", (16, 32), lambda n: f"<note><rows><text></note></text></{' ' * n}rows{' ' * n}></note>"),
-    ("blanks in the closing tag of a long name", "morph_xml", (16, 32), lambda n: f"<{'x' * 300}><text>a</{' ' * n}{'x' * 300}{' ' * n}>"),
+    ("blanks in the closing tag of a long name", "morph_xml", (16, 32), lambda n: f"<{'x' * 250}><text>a</{' ' * n}{'x' * 250}{' ' * n}>"),
     ("blanks before an opener", "morph_xml", (64, 256), lambda n: f"<note><text>a</note>{' ' * n}<note><text>b</text></note>"),
     ("yaml: blanks behind the opener", "yaml_xml", (256,), lambda n: f"<tool_call>{' ' * n}{{\"name\": \"note\", \"arguments\": {{}}}}</tool_call>"),
     ("yaml: indentation", "yaml_xml", (32, 64), lambda n: f"<note>\n{' ' * n}text: a\n{' ' * n}</note>"),

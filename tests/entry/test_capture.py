@@ -363,6 +363,7 @@ def test_a_cut_stream_is_never_finished() -> None:
         result = tp.parse(broken, tools=TOOLS)
         assert [c.status for c in result.calls] == (["truncated"] if cut > 2 else [])
         assert result.text == ("Well" if cut > 1 else "We")
+        assert [problem.code for problem in result.problems] == ["response.cut"]
     in_a_line = sse(CHUNKS, done=False)[:-40]
     found = capture(in_a_line)
     assert found.cut
