@@ -226,6 +226,22 @@ def test_no_value_at_any_place_of_a_body_makes_it_raise(new: Any) -> None:
                 tp.parse(damaged, tools=TOOLS)
 
 
+@pytest.mark.parametrize(
+    "new", [{"type": "zz_kind", "zz": "f"}, {"zz": "f"}, [{"zz": "f"}]], ids=str
+)
+def test_what_nobody_knows_in_the_place_of_an_answer_is_said(new: Any) -> None:
+    def says(body: Any) -> bool:
+        with suppress(ToolparseError):
+            found = capture(body)
+            said = found.content or found.tool_calls or found.refusal or found.reasoning
+            return bool(said or found.unread or found.error or found.cut)
+        return True
+
+    for body in filter(says, DAMAGED):
+        for changed in _with_each(body, new):
+            assert says(changed), changed
+
+
 def test_hostile_bodies_cost_no_more_than_their_size() -> None:
     nested: Any = "x"
     for _ in range(5000):

@@ -27,6 +27,7 @@ EVENTS = (
     "messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop",
     "metadata", *_FAILURES,
 )  # fmt: skip
+_OF_DELTA = frozenset(("delta", "contentBlockIndex", "p"))
 _QUIET_DELTAS = frozenset(("citation", "signature", "redactedContent"))
 
 
@@ -75,6 +76,7 @@ def take_converse_event(obj: Any, assembly: Assembly) -> bool:
     if delta is not None:
         index = ("block", label(get(delta, "contentBlockIndex")))
         _take_delta(get(delta, "delta"), index, assembly)
+        assembly.doubt(delta, _OF_DELTA)
     for end in (get(obj, "messageStop"), get(obj, "metadata"), obj):
         if end is not None:
             _end(end, assembly)

@@ -146,6 +146,8 @@ class Assembly:
         return self.missed if says else {**self.missed, **self._odd}
 
     def say(self, text: Any) -> None:
+        if text and not isinstance(text, str):
+            self.miss("text", text)
         self._add(text, self.content)
 
     def think(self, text: Any) -> None:
@@ -701,7 +703,7 @@ def _take_responses_event(kind: str, event: Any, assembly: Assembly) -> None:
         assembly.tokens.take_response(response)
         if kind in ("completed", "done"):  # the last is of the Realtime API
             says, thinks = not assembly.says_nothing, bool(assembly.reasoning)
-            for number, item in enumerate(items(get(response, "output"))):
+            for number, item in enumerate(parts_in(get(response, "output"))):
                 known = {"message": says, "reasoning": thinks}.get(str(get(item, "type")), False)
                 if known:
                     _look(item, assembly)
