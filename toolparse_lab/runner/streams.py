@@ -122,8 +122,9 @@ _TIMES = 8  # a stream repeats its members with each chunk
 # An event of more lines and bytes is refused: joining its lines costs their square.
 _MOST_LINES, _LONG_EVENT = 64, 2**18
 _NO_STREAMS = ("application/json", "text/html", "text/plain")
-# Bytes that are handed on at once, and of a stream: each of its events takes a millisecond.
-_SLICE, _SLICE_OF_STREAM = 4096, 512
+# Bytes that are handed on at once, and those of a stream, of which each event takes a millisecond,
+# or of a packed body, which may become a thousand times as much.
+_SLICE, _SMALL_SLICE = 4096, 512
 _TURN = 0.002  # seconds
 _MOST_REDIRECTS = 5
 
@@ -175,7 +176,9 @@ def _wrap_send_of(httpx: Any) -> None:
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             end, turn = self._end, time.monotonic() + _TURN
-            size = _SLICE_OF_STREAM if self._noted and not self._in_place else _SLICE
+            is_packed = self._sizes is None
+            small = is_packed or (self._noted and not self._in_place)
+            size = _SMALL_SLICE if small else _SLICE
             try:
                 async for whole in self._stream:
                     end.began = end.began or self._noted
