@@ -92,6 +92,7 @@ class TextScanner:
         self._mention = self._searched = -1
         # The last places at which no reasoning begins, or ends: more text changes nothing.
         self._no_thought = self._no_end = -1
+        self._ended, self._end = "", 0  # the last tail whose end was looked at, and where it opens
         self._recovery: Recovery | None = None  # made where something may be recovered: rare
 
     @property
@@ -180,7 +181,7 @@ class TextScanner:
             at, end = token.span()
             if at > pos and not tail[pos:at].isspace():
                 if not final and len(tail) - at < setting.longest_head:
-                    longer = setting.partial_start(tail)
+                    longer = self._open_end(tail)
                     if pos <= longer < at:  # the token is inside a head that may still come
                         tail = tail[:longer]
                         break
@@ -207,17 +208,23 @@ class TextScanner:
             if step is not None:
                 return step
 
-        end = len(tail) if final else max(pos, setting.partial_start(tail))
+        end = len(tail) if final else max(pos, self._open_end(tail))
         if end > pos and not tail[pos:end].isspace():
             self._fresh = False
             quoting.word()
         self._settle(end)
         return False
 
+    def _open_end(self, tail: str) -> int:
+        # Where the end of the tail may begin a head, asked at each of many signs in one tail.
+        if tail is not self._ended:
+            self._ended, self._end = tail, self._setting.partial_start(tail)
+        return self._end
+
     def _read_list(self, tail: str, at: int, final: bool) -> Opening | bool | None:
         setting, quoting = self._setting, self.quoting
         if not final and len(tail) - at < setting.longest_head:
-            begin = setting.partial_start(tail)
+            begin = self._open_end(tail)
             if begin <= at:
                 self._settle(begin)
                 return False
@@ -242,7 +249,7 @@ class TextScanner:
     ) -> tuple[Opening | bool | None, int]:
         if not final and len(tail) - at < self._setting.longest_head:
             # A longer head that this one is a part of may go on after the tail.
-            longer = self._setting.partial_start(tail)
+            longer = self._open_end(tail)
             if longer < at:
                 self._settle(longer)
                 return False, at
@@ -496,7 +503,7 @@ class TextScanner:
         again = bool(self._log.segments) and self._log.segments[-1].kind in ("call", "recovered")
         outcome = self._recover().judge(stripped, final, self._feed.base + lead, first, again)
         # A head may begin with the white space before the candidate.
-        if isinstance(outcome, NeedMore) and setting.partial_start(tail) < lead:
+        if isinstance(outcome, NeedMore) and self._open_end(tail) < lead:
             return False
         return self._settle_outcome(outcome, lead)
 
