@@ -129,7 +129,9 @@ def reasons(names: Iterable[str]) -> str:
     >>> reasons(["delimiters", "in-fence", "words-after", "example"])
     'the words before it introduce an example, it is inside a fence'
     """
-    against = sorted({EVIDENCE[name] for name in names}, key=lambda e: (not e.decides, -e.weight))
+    against = sorted(
+        {EVIDENCE[name] for name in names}, key=lambda e: (not e.decides, -e.weight, e.name)
+    )
     total = sum(evidence.weight for evidence in against if evidence.weight < 0)
     decisive: list[str] = []
     for evidence in against:
