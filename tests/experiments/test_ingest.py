@@ -613,6 +613,19 @@ def test_bad_rows_name_their_place_and_are_skipped_when_asked(
     assert "rows that cannot be read 1" in repr(run)
 
 
+def test_a_link_that_leads_out_of_a_folder_is_none_of_its_streams(
+    lab: tp.Lab, tmp_path: Path
+) -> None:
+    folder = tmp_path / "streams"
+    folder.mkdir()
+    (tmp_path / "secret").write_text(sse("secret"), "utf-8")
+    (folder / "a.sse").write_text(sse("own"), "utf-8")
+    (folder / "b.sse").symlink_to(tmp_path / "secret")
+    (folder / "c.sse").symlink_to(folder / "a.sse")
+    texts = [t.result.raw for t in lab.ingest(folder).trials() if t.result]
+    assert texts == ["own", "own"]
+
+
 def test_one_id_for_several_questions_loses_no_row(lab: tp.Lab) -> None:
     # The steps of a task. Rows of one task are no independent evidence.
     steps = [("t1", "a"), ("t1", "b"), ("t1", "b"), ("t2", "a"), ("t1", "a")]

@@ -306,6 +306,13 @@ def strangers(tables: Iterable[Mapping[str, Any]]) -> list[str]:
     return [host_of(str(table.get("api_base"))) for table in tables if not is_own_host(table)]
 
 
+_ENDLESS_KEY = re.compile(
+    r"""(?:^|[\[{,])[ \t]{0,4}(?:(?:[\w-]{1,40}+|"[^"\n]{0,40}"|'[^'\n]{0,40}')[ \t]{0,4}"""
+    r"""\.[ \t]{0,4}){64}""",
+    re.MULTILINE,
+)
+
+
 def read_toml(
     path: Path, what: str = "file", hint: str | None = None
 ) -> tuple[dict[str, Any], str]:
@@ -315,6 +322,8 @@ def read_toml(
     """
     try:
         text = path.read_text("utf-8")
+        if _ENDLESS_KEY.search(text):
+            raise ValueError("a key of more than 64 parts")  # each costs as much as all before it
         return tomllib.loads(text), text
     except OSError as e:
         raise BadSettings(

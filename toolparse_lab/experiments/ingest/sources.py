@@ -174,7 +174,12 @@ def _streams(path: Path) -> RowSource:
     # One answer a file, or several that end with the mark [DONE].
     files = [path]
     if path.is_dir():
-        files = sorted(p for p in path.iterdir() if p.suffix.lower() == ".sse")
+        own = path.resolve()  # a link that leads out of the folder is none of its files
+        files = sorted(
+            p
+            for p in path.iterdir()
+            if p.suffix.lower() == ".sse" and p.resolve().is_relative_to(own)
+        )
     if not files or not all(f.is_file() for f in files):
         raise UnreadableInput(
             "there is no event stream" if path.exists() else "there is no such file",
