@@ -54,15 +54,16 @@ def events_of(data: bytes) -> tuple[list[Mapping[str, Any]], list[str]]:
     unreadable: list[str] = []
     start = 0
     while start < len(data):
-        frame = data[start:]
-        if not _begins(frame):
+        prelude = data[start : start + _PRELUDE.size]
+        if not _begins(prelude):
             unreadable.append(f"a frame at byte {start} whose length cannot be read")
             break
-        total, headers, _ = _PRELUDE.unpack_from(frame)
+        total, headers, _ = _PRELUDE.unpack(prelude)
+        frame = data[start : start + total]
         if len(frame) < total:
             unreadable.append(f"a frame at byte {start} that was cut off")
             break
-        event = _event(frame[:total], headers)
+        event = _event(frame, headers)
         if event is None:
             unreadable.append(f"a frame at byte {start} that is damaged")
         else:
