@@ -110,8 +110,7 @@ def test_an_example_ends_where_its_format_says() -> None:
     result = tp.parse(text, "hermes", TOOLS)
     (span,) = example_spans(result)
     assert span.of(text) == text.split("\n")[0][2:]
-    score = score_text(Case("c", "?", TOOLS, []), result, finish_reason="stop")
-    assert score.outcome == "attempted_unparseable"
+    assert [problem.code for problem in result.problems] == ["call.looks-like"]
     # A blank line inside a call does not end it.
     text = "see “<c>\n\n{}</c>”, f(x=1)"
     assert text[: ExampleEnds(text, ["</c>"]).after(5)].endswith("</c>")
