@@ -110,7 +110,7 @@ def test_an_example_ends_where_its_format_says() -> None:
     result = tp.parse(text, "hermes", TOOLS)
     (span,) = example_spans(result)
     assert span.of(text) == text.split("\n")[0][2:]
-    assert [problem.code for problem in result.problems] == ["call.looks-like"]
+    assert "call.looks-like" in {problem.code for problem in result.problems}
     # A blank line inside a call does not end it.
     text = "see “<c>\n\n{}</c>”, f(x=1)"
     assert text[: ExampleEnds(text, ["</c>"]).after(5)].endswith("</c>")
