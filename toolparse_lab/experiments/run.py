@@ -487,7 +487,8 @@ class Run:
 
         Args:
             within: columns to hold fixed.
-            cluster: what intervals go by, such as conversation_id (default: the case).
+            cluster: what intervals go by, such as conversation_id (default: the cluster of the
+                run, or the case).
             pairs: how many pairs this one was picked from (default: all of the run; 1 where it was
                 chosen before the run). Interval and p allow for them.
 

@@ -77,7 +77,8 @@ class ReportOptions(TypedDict, total=False):
 
     Args:
         level: of the intervals.
-        cluster: what intervals go by, such as conversation_id (default: the case).
+        cluster: what intervals go by, such as conversation_id (default: the cluster of the run,
+            or the case).
         title: of the report's page.
     """
 
