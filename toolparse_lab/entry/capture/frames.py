@@ -9,9 +9,8 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
-from struct import Struct, error
+from struct import Struct
 from typing import Any
 from zlib import crc32
 
@@ -38,7 +37,7 @@ def frames_in(data: str | bytes) -> bytes | None:
 def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text)
-    except (ValueError, binascii.Error):
+    except ValueError:
         return b""
 
 
@@ -79,7 +78,7 @@ def _event(frame: bytes, headers: int) -> Mapping[str, Any] | None:
     try:
         said = _headers(frame[_PRELUDE.size : begin])
         payload = read_strict(frame[begin:end].decode()) if begin < end else {}
-    except (ValueError, RecursionError, IndexError, KeyError, error):
+    except (ValueError, RecursionError, IndexError, KeyError):
         return None
     if (code := said.get(":error-code")) is not None:
         return {"error": {"message": said.get(":error-message") or code, "type": code}}

@@ -100,15 +100,7 @@ class Case:
     def __post_init__(self) -> None:
         object.__setattr__(self, "tools", tool_specs(self.tools))
         if self.target is not None:
-            target: Any = rules_apart(self.target)
-            if not isinstance(target, list):
-                message = f"the target of case {self.id!r} is not a list"
-                raise BadCase(message, got=target, expected=_TARGET)
-            object.__setattr__(self, "target", target)
-            if complaint := check_target(target):
-                message, actual, expected = complaint
-                message = f"the target of case {self.id!r} cannot be read: {message}"
-                raise BadCase(message, got=actual, expected=expected)
+            object.__setattr__(self, "target", _read_target(self.id, self.target))
 
     @property
     def category(self) -> str:
@@ -199,6 +191,17 @@ def is_storable(name: str) -> bool:
     return not _UNSTORABLE.search(name)
 
 
+def _read_target(case_id: str, target: Any) -> list[Any]:
+    target = rules_apart(target)
+    if not isinstance(target, list):
+        raise BadCase(f"the target of case {case_id!r} is not a list", got=target, expected=_TARGET)
+    if complaint := check_target(target):
+        message, actual, expected = complaint
+        message = f"the target of case {case_id!r} cannot be read: {message}"
+        raise BadCase(message, got=actual, expected=expected)
+    return target
+
+
 def read_case(row: Any, *, source: str = "", line: int | None = None, unit: str = "line") -> Case:
     """Return a row, a mapping with the keys of `KEYS` and at least `id` and `input`, as a Case.
 
@@ -249,15 +252,16 @@ def read_case(row: Any, *, source: str = "", line: int | None = None, unit: str 
         raise bad(message, e.got, e.expected or _TOOLS, e.hint) from None
 
     target, results, answer = row.get("target"), row.get("results"), row.get("answer")
-    target = rules_apart(target)
-    if target is not None and not isinstance(target, list):
-        raise bad(f"the target of case {case_id!r} is not a list", target, _TARGET)
-    for member, value, complaint_about in (
-        ("target", target, check_target),
-        ("results", results, lambda rows: check_results(rows, tools)),
-        ("answer", answer, check_answer),
+    if target is not None:
+        try:
+            target = _read_target(case_id, target)
+        except BadCase as e:
+            raise bad(e.message, e.got, e.expected) from None
+    for member, complaint in (
+        ("results", None if results is None else check_results(results, tools)),
+        ("answer", None if answer is None else check_answer(answer)),
     ):
-        if value is not None and (complaint := complaint_about(value)):
+        if complaint:
             message, actual, expected = complaint
             message = f"the {member} of case {case_id!r} cannot be read: {message}"
             raise bad(message, actual, expected)

@@ -65,9 +65,8 @@ class TextVerdict:
 
     def __str__(self) -> str:
         """Return the place, the id and the score in one line, then a line for each mismatch."""
-        id = self.test.case.id.replace(
-            "\n", "⏎"
-        )  # a line of its own could speak to what reads logs
+        # A line of its own could speak to what reads logs.
+        id = self.test.case.id.replace("\n", "⏎")
         return "\n".join([f"{self.test.place} {id}: {self.score}", *self.score.why[1:]])
 
 
