@@ -68,6 +68,26 @@ def test_the_matrix_has_the_share_that_may_be_executed(lab: tp.Lab) -> None:
         assert repr(matrix).startswith("executable, policy safe")
 
 
+def test_two_arms_are_compared_by_what_may_be_executed(lab: tp.Lab) -> None:
+    # 20 cases: b cannot be executed in 8 of them, and holds no call in one.
+    kinds = {"a": ["clean"] * 20, "b": [*["invalid"] * 8, "text", *["repaired"] * 11]}
+    log = [
+        {"case_id": f"c{n}", "input": f"q{n}", "output": ANSWERS[kind], "model": model}
+        for model, own in kinds.items()
+        for n, kind in enumerate(own)
+    ]
+    run = lab.ingest(log, tools=TOOLS, protocol="hermes", progress=False)
+    compared = run.compare("a", "b")
+    (row,) = compared.frame.to_dict("records")
+    assert (row["n_cases"], row["only_a"], row["only_b"]) == (19, 8, 0)
+    assert row["difference"] == pytest.approx(-8 / 19)
+    assert row["p"] == pytest.approx(2 / 2**8)
+    assert set(compared.flips["outcome_b"]) == {"invalid"}
+    assert any("No answer has a target" in note for note in compared.notes)
+    told = " ".join(run.report().text().split())
+    assert "a succeeds more often than b. By 42 points, on the same 19 cases" in told
+
+
 def test_beside_graded_answers_they_have_a_table_of_their_own(lab: tp.Lab) -> None:
     target = [{"name": "f", "arguments": {"a": 1}}]
     graded = ({**row, "case_id": f"g {row['case_id']}"} for row in rows(1, target=target))

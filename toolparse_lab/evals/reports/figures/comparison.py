@@ -33,6 +33,7 @@ from .cells import (
     check_by,
     check_once,
     clusters_of,
+    executable_of,
     groups,
     judged_of,
     policies_of,
@@ -50,6 +51,11 @@ if TYPE_CHECKING:
 ASKED = ("input", "target", "tools_json")
 """Columns that say what a case is: a case in which one differs is another case."""
 SIDE = "run"
+NO_TARGETS = (
+    "No answer has a target: success is that all calls of an answer may be executed, and answers "
+    "without a call are in no figure."
+)
+"""The sentence on what is compared where nothing says which calls are right."""
 PAIRED = ("model", "arm")
 """The columns in which runs are paired, unless `within` names others."""
 # The columns in which two names are looked for, the most telling ones first.
@@ -295,12 +301,13 @@ def compare_arms(
     """Compare two values of a column (found by itself, or `on`), within the strata of other
     columns.
 
-    Only cases judged in both arms count. p values are Holm's over the strata. A stratum that only
-    one arm has is a row without figures. cluster: a column that keeps whole cases together, such as
-    conversation_id, which intervals and p go by instead of by case. pairs: how many pairs this one
-    may have been picked from, by default all pairs of the column's judged values, and 1 for a pair
-    that was chosen before the run. Raises BadOptions for a column or an arm that the frame lacks,
-    and for pairs that are not a number from 1 on.
+    Only cases judged in both arms count. Where no trial has a target, success is that all calls of
+    an answer with a call may be executed, and a note says so. p values are Holm's over the strata.
+    A stratum that only one arm has is a row without figures. cluster: a column that keeps whole
+    cases together, such as conversation_id, which intervals and p go by instead of by case. pairs:
+    how many pairs this one may have been picked from, by default all pairs of the column's judged
+    values, and 1 for a pair that was chosen before the run. Raises BadOptions for a column or an
+    arm that the frame lacks, and for pairs that are not a number from 1 on.
     """
     view = RunView.of(source)
     trials = view.trials
@@ -316,12 +323,17 @@ def compare_arms(
     on = column_of(trials, a, b, on)
     strata = [c for c in check_by(trials, within or [on]) if c != on]
     part = read_under(trials, [*strata, on], policy)
+    source_notes = []
+    if "verdict" in part and part["score_success"].isna().all():
+        good = executable_of(part)
+        part = part.assign(score_success=good, outcome=part["verdict"])
+        source_notes.append(NO_TARGETS)
     if pairs is None:
         judged_arms = part.loc[part["score_success"].notna(), on].astype("string").nunique()
         pairs = max(1, judged_arms * (judged_arms - 1) // 2)
     part = part[part[on].astype("string").isin([a, b])]
     clusters = clusters_of(part, cluster)
-    source_notes = [*filter(None, [same_question_note(same_questions(part), cluster)])]
+    source_notes += filter(None, [same_question_note(same_questions(part), cluster)])
     part, mixed = _unmixed(part, on)
     source_notes += mixed
     edited = _edited(part[part["score_success"].notna()], on, a, b)

@@ -20,7 +20,7 @@ from ....core.values.wording import p_value, p_words, points, points_span, share
 from ...frames.account import NOT_JUDGED, account_of
 from ...scoring.outcomes import SUCCESSES
 from . import stats
-from .cells import codes_of, groups, judged_of
+from .cells import codes_of, executable_of, groups, judged_of
 from .differences import ALPHA, decides, paired_difference
 
 if TYPE_CHECKING:
@@ -85,9 +85,15 @@ def kinds_of_column(column: str) -> str:
 def conclusion_of(report: Report) -> Conclusion:
     """Return what a report says first."""
     total = _total(report)
-    if not report.has_targets or report.frame.empty:
+    if report.frame.empty:
         return Conclusion(*total)
     found = contrasts(report)
+    if not report.has_targets:
+        if found is None or not found[0]["n_cases"].any():
+            return Conclusion(*total)
+        heading, by = contrast_words(*found)
+        words = f"Counting an answer as right if all its calls may be executed: {heading}. {by}"
+        return Conclusion(total[0], f"{total[1]} {words}".lstrip(), *found)
     told = " ".join(f"{part}." for part in total if part)
     if found is None or not found[0]["n_cases"].any():
         first, rest = total
@@ -148,10 +154,11 @@ def contrasts(report: Report) -> tuple[pd.DataFrame, list[str], str] | None:
     strata = [c for c in varying if not follows(c)]
     if report.baseline is not None:
         return _against_baseline(report, on, strata), strata, on
-    columns = list(dict.fromkeys((*strata, on, "score_success", "case_id")))
-    judged = {
-        values: judged_of(rows) for values, rows in groups(report.headline[columns], [*strata, on])
-    }
+    keys = [*strata, on]
+    rows_of = report.headline[list(dict.fromkeys((*keys, "score_success", "case_id")))]
+    if not report.has_targets:
+        rows_of = rows_of.assign(score_success=executable_of(report.headline))
+    judged = {values: judged_of(rows) for values, rows in groups(rows_of, keys)}
     names = list(dict.fromkeys(values[-1] for values, trials in judged.items() if trials[0]))
     if len(names) < 2:
         return None
