@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import toolparse_lab as tp
@@ -171,36 +172,13 @@ READERS: dict[str, Callable[[Answer], list[Call]]] = {
 
 # 1. An argument becomes the tool
 
-_INNER: tuple[Any, ...] = (
-    {"name": "delete"},
-    {"name": "delete", "arguments": {}},
-    {"name": "delete", "parameters": {}},
-    {"tool": "delete"},
-    {"function": "delete"},
-    {"tool_name": "delete", "parameters": {}},
-    {"action": "delete", "action_input": {}},
-    {"function": {"name": "delete", "arguments": "{}"}},
-    {"type": "function", "function": {"name": "delete", "arguments": {}}},
-    {"delete": {}},
-)
-_LISTS: tuple[Any, ...] = ([{"name": "delete"}], [{"name": "delete", "arguments": {}}], ["delete"])
+_DATA: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+# Arguments that look like calls.
+_INNER, _LISTS = _DATA["inner"], _DATA["lists"]
 _CUTS = 6  # places at which a written call is cut off; the seed draws which
 # How a name and its arguments are written by hand; in the first group they mean the call.
-_NAMED = (
-    "skill_view({})", "skill_view ({})", "skill_view: {}", "skill_view {}", "skill_view{}",
-    "skill_view\n{}", "skill_view = {}", "skill_view -> {}", "skill_view(**{})", '"skill_view": {}',
-    '{{"skill_view": {}}}', '{{"name": "skill_view", "arguments": {}}}',
-    '{{"name": "skill_view", "parameters": {}}}', '{{"tool": "skill_view", "input": {}}}',
-    '{{"function": {{"name": "skill_view", "arguments": {}}}}}', "[skill_view({})]",
-    "skill_view\n```json\n{}\n```", "functions.skill_view({})", "skill_view[ARGS]{}",
-)  # fmt: skip
-_LOOSE = (
-    "[skill_view, {}]", '["skill_view", {}]', '"skill_view", {}', "skill_view, {}",
-    "await skill_view({})", "print(skill_view({}))", "skill_view(skill={})", "skill_view([{}])",
-    "<skill_view>{}</skill_view>", "# skill_view\n{}", "// skill_view {}", "I view this skill: {}",
-    "The arguments are {}", "skill view {}", "view_skill({})", "unknown: {}", "skill_view({}",
-    "skill_view {} delete", "arguments: {}", "skill_view?{}", "call skill_view with {}",
-)  # fmt: skip
+_NAMED = _DATA["named"]
+_LOOSE = _DATA["loose"]
 
 
 def frames_of(protocol: Protocol) -> list[tuple[str, str]]:
@@ -453,25 +431,7 @@ def the_same_calls_twice(id: str, protocol: Protocol, dice: random.Random) -> It
 
 # 4. A marker in prose
 
-_PROSE = (
-    '{} note is the marker of a call, and this is an example: {{"text": "x"}}',
-    '{} note, then {{"text": "x"}}',
-    '{} note (see below) {{"text": "x"}}',
-    '{} note or delete? {{"text": "x"}}',
-    '{}note is written before its arguments, as in {{"text": "x"}}',
-    'A call begins with {} and note is the tool \u2026 {{"text": "x"}}',
-    "{} note takes (text='x') or nothing",
-    '{} note takes ["x"] in a list',
-    "{} delete is what you want? {{}}",
-    "{} delete, I think, is too dangerous. {{}} would be its arguments.",
-    '{} The tool note takes an object: {{"text": "x"}}',
-    '{} In my view, {{"name": "delete"}} is not what you want.',
-    '{} is the marker. {{"name": "note", "arguments": {{"text": "x"}}}} would be its body.',
-    "{} delete everything? No. () is an empty list.",
-    "{} is followed by note(text='x') in that format, as you know.",
-    '{} note \u2192 {{"text": "x"}}',
-    '{} "note" is a name, {{"text": "x"}} are arguments',
-)
+_PROSE = _DATA["prose"]
 
 
 def a_marker_in_prose(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
@@ -587,16 +547,7 @@ def no_call(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer
 # 7. A call that is thought
 
 # Marks that the parser's table does not have, and slips in those that it has.
-_MORE_MARKS = (
-    ("<Think>", "</Think>"), ("<think >", "</think >"), ("< think>", "</ think>"),
-    ('<think type="deep">', "</think>"), ("<THINKING>", "</THINKING>"), ("<Thought>", "</Thought>"),
-    ("<my_reasoning>", "</my_reasoning>"), ("<internal_thoughts>", "</internal_thoughts>"),
-    ("<chain_of_thought>", "</chain_of_thought>"), ("<rationale>", "</rationale>"),
-    ("<plan>", "</plan>"), ("<deliberation>", "</deliberation>"), ("[REASONING]", "[/REASONING]"),
-    ("<|reasoning_start|>", "<|reasoning_end|>"), ("<|cot|>", "<|/cot|>"), ("<|reflect|>", "<|end|>"),
-    ("<|start_of_reasoning|>", "<|end_of_reasoning|>"), ("<｜think｜>", "<｜/think｜>"),
-    ("<|think>", "<think|>"), ("<思考>", "</思考>"), ("【推理】", "【/推理】"), ("◁reason▷", "◁/reason▷"),
-)  # fmt: skip
+_MORE_MARKS = _DATA["marks"]
 
 
 def a_call_that_is_thought(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:

@@ -32,52 +32,9 @@ CANONICAL = (
     '{"content":"Well","tool_calls":[{"id":"c0","type":"function","function":{"name":"f",'
     '"arguments":"{\\"a\\": \\"1\\",}"}}]}'
 )
-CHAT: dict[str, Any] = {
-    "id": "r1",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "m",
-    "system_fingerprint": "fp",
-    "choices": [
-        {
-            "index": 0,
-            "finish_reason": "tool_calls",
-            "message": {"role": "assistant", "content": "Well", "tool_calls": [CALL]},
-        }
-    ],
-    "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
-}
-ANTHROPIC: dict[str, Any] = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": "m",
-    "content": [
-        {"type": "thinking", "thinking": "hm", "signature": "s"},
-        {"type": "text", "text": "Well"},
-        {"type": "tool_use", "id": "c0", "name": "f", "input": {"a": 1}},
-    ],
-    "stop_reason": "tool_use",
-    "usage": {"input_tokens": 1, "output_tokens": 2},
-}
-RESPONSE: dict[str, Any] = {
-    "id": "resp_1",
-    "object": "response",
-    "created_at": 1,
-    "status": "completed",
-    "model": "m",
-    "output": [
-        {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "hm"}]},
-        {
-            "type": "message", "id": "m1", "role": "assistant", "status": "completed",
-            "content": [{"type": "output_text", "text": "Well", "annotations": []}],
-        },
-        {"type": "function_call", "id": "fc", "call_id": "c0", "name": "f", "arguments": BROKEN},
-    ],
-    "parallel_tool_calls": True,
-    "tool_choice": "auto",
-    "tools": [],
-}  # fmt: skip
+CHAT, ANTHROPIC, RESPONSE = json.loads(
+    Path(__file__).with_name("responses.json").read_text("utf-8")
+).values()
 
 
 def deltas(*pieces: dict[str, Any], finish: str | None = "stop") -> list[dict[str, Any]]:
@@ -625,36 +582,15 @@ def test_binary_event_streams_of_aws(tmp_path: Path) -> None:
     assert tp.parse("AAAAAAAAAAAAAAAAAAAA").text == "A" * 20
 
 
-FUNCTION = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a": 1}'}
-INNER = {"choices": [{"message": {"content": "Well"}, "finish_reason": "stop"}]}
-PASSED_ON: dict[str, tuple[Any, str, int]] = {
-    "mistral's agents": ({"object": "conversation.response", "outputs": [
-        {"type": "tool.execution", "name": "web_search"}, {**FUNCTION, "type": "function.call"},
-        {"type": "message.output", "content": [{"type": "text", "text": "Well"}]}]}, "Well", 1),
-    "gemini's interactions": ({"object": "interaction", "role": "model", "outputs": [
-        {"type": "thought", "signature": "s"}, FUNCTION]}, "", 1),
-    "the realtime api": ([{"type": "response.created", "response": {"id": "r"}}, {
-        "type": "response.done", "response": {"status": "completed", "output": [FUNCTION]}}], "", 1),
-    "dashscope": ({"request_id": "r", "output": INNER, "usage": {}}, "Well", 0),
-    "cloudflare": ({"success": True, "result": {"response": None, "tool_calls": [
-        {"name": "f", "arguments": {"a": 1}}]}}, "", 1),
-    "langchain": ({"lc": 1, "type": "constructor", "kwargs": {"content": "Well"}}, "Well", 0),
-    "llama": ({"generation": "Well", "stop_reason": "stop"}, "Well", 0),
-    "titan": ({"results": [{"outputText": "Well", "completionReason": "FINISH"}]}, "Well", 0),
-    "mistral on bedrock": ({"outputs": [{"text": "Well", "stop_reason": "stop"}]}, "Well", 0),
-    "llama.cpp": ({"content": "Well", "stop": True, "stop_type": "limit"}, "Well", 0),
-    "llama.cpp, streamed": (
-        sse([{"content": "We", "stop": False}, {"content": "ll", "stop": True}], False), "Well", 0),
-    "lines of ollama": ("\n".join(json.dumps({"message": {"content": text}, "done": text == ""})
-                                  for text in ("We", "ll", "")), "Well", 0),
-    "filtered": ({"choices": [{"finish_reason": "content_filter", "index": 0}]}, "", 0),
-}  # fmt: skip
+@every_case
+def test_bodies_inside_of_others_and_texts_of_invoked_models(
+    body: Any, text: str, calls: int
+) -> None:
+    found = capture(body)
+    assert (found.content, len(found.tool_calls), found.unread) == (text, calls, ())
 
 
-def test_bodies_inside_of_others_and_texts_of_invoked_models() -> None:
-    for name, (body, text, calls) in PASSED_ON.items():
-        found = capture(body)
-        assert (found.content, len(found.tool_calls), found.unread) == (text, calls, ()), name
+def test_an_error_inside_a_response_is_said() -> None:
     broken = {"choices": [{"error": {"message": "gone"}, "message": {"content": "We"}}]}
     assert capture(broken).error == "gone"
     # Of a dump of nothing but an error, the result says it.

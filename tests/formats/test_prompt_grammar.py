@@ -22,7 +22,6 @@ from jsonschema import Draft202012Validator
 import toolparse_lab as tp
 from tests.laws import examples
 from tests.tables import asked_of, each_case
-from tests.tools import object_schema
 from toolparse_lab.core.errors import BadOptions, BadToolSpec, UnwritableCall
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.formats.prompt import shape as schema_shape
@@ -32,47 +31,7 @@ CASES = Path(__file__).parents[2] / "datasets" / "cases.jsonl"
 ROWS = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
 TOOLS = {(t.name, t.schema_json): t for row in ROWS for t in tool_specs(row["tools"])}
 
-TRIP = ToolSpec.of(
-    {
-        "name": "plan_trip",
-        "description": "Plans a trip.",
-        "parameters": {
-            "type": "object",
-            "$defs": {
-                "leg": object_schema(
-                    required=["to", "km"],
-                    to="string",
-                    km={"type": "number", "minimum": 0},
-                    then={"$ref": "#/$defs/leg"},
-                )
-            },
-            "properties": {
-                "title": {"type": "string", "minLength": 3, "maxLength": 12},
-                "legs": {
-                    "type": "array",
-                    "items": {"$ref": "#/$defs/leg"},
-                    "minItems": 1,
-                    "maxItems": 2,
-                },
-                "day": {"type": "string", "format": "date"},
-                "leaves": {"type": "string", "format": "date-time"},
-                "mode": {"enum": ["car", "train & bus", 'the "<x>"', 7, None, True]},
-                "seats": {"type": "integer", "minimum": 1, "maximum": 4},
-                "stars": {"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 6},
-                "budget": {"type": "integer", "minimum": 0},
-                "grid": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
-                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-                "point": {"type": "array", "prefixItems": [{"type": "number"}, {"type": "string"}]},
-                "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-                "both": {
-                    "allOf": [{"properties": {"a": {"type": "boolean"}}, "required": ["a"]}],
-                    "type": "object",
-                },
-            },
-            "required": ["title", "legs", "day", "mode", "seats"],
-        },
-    }
-)
+TRIP = ToolSpec.of(json.loads(Path(__file__).with_name("trip_tool.json").read_text("utf-8")))
 
 
 class Sampler:

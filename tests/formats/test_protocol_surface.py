@@ -75,26 +75,11 @@ def test_what_is_no_call_is_said(call: Any) -> None:
 
 
 JSON_RESULT = {"toolName": "t", "output": {"type": "json", "value": {"a": 1, "b": ["x", None]}}}
-WRITTEN = {
-    "hermes": '<tool_response>{"name":"t","content":{"a":1,"b":["x",null]}}</tool_response>',
-    "gemma": '```tool_response\n{"name":"t","content":{"a":1,"b":["x",null]}}\n```',
-    "morph_xml": "<tool_response>\n  <tool_name>t</tool_name>\n  <result>\n    <a>1</a>\n    "
-    "<b>x</b>\n    <b/>\n"
-    "  </result>\n</tool_response>",
-    "yaml_xml": "<tool_response>\ntool_name: t\nresult:\n  a: 1\n  b:\n    - x\n    - "
-    "null\n</tool_response>",
-    "qwen3_coder_xml": '<tool_response>\n{"a":1,"b":["x",null]}\n</tool_response>',
-    "kimi_k2": '## Return of functions.t:0\n{"a":1,"b":["x",null]}',
-    "harmony_channel": "<|start|>functions.t "
-    'to=assistant<|channel|>commentary<|message|>{"a":1,"b":["x",null]}<|end|>',
-    "pythonic": '<tool_response>{"name":"t","content":{"a":1,"b":["x",null]}}</tool_response>',
-    "openai_json": '{"name":"t","content":{"a":1,"b":["x",null]}}',
-}
 
 
-@pytest.mark.parametrize("id", WRITTEN)
-def test_results_have_the_format_s_own_shape(id: str) -> None:
-    assert tp.protocols()[id].format_tool_response(JSON_RESULT) == WRITTEN[id]
+@each_case
+def test_results_have_the_format_s_own_shape(id: str, written: str) -> None:
+    assert tp.protocols()[id].format_tool_response(JSON_RESULT) == written
 
 
 def test_the_seed_s_shapes() -> None:
@@ -112,46 +97,21 @@ def test_the_seed_s_shapes() -> None:
         tp.protocols()["hermes"].format_tool_response(result, compat="old")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("output", "content"),
-    [
-        ("text", "text"),
-        ({"type": "text", "value": "x"}, "x"),
-        ({"type": "json", "value": [1, 2.50]}, [1, 2.5]),
-        ({"type": "error-text", "value": "no"}, "[Error: no]"),
-        ({"type": "error-json", "value": {"c": 1}}, '[Error: {"c":1}]'),
-        ({"type": "execution-denied"}, "[Execution Denied]"),
-        ({"type": "execution-denied", "reason": "r"}, "[Execution Denied: r]"),
-        (
-            {
-                "type": "content",
-                "value": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
-            },
-            "a\nb",
-        ),
-        (
-            [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "u"}}],
-            "see\n[Image]",
-        ),
-        (
-            {
-                "type": "content",
-                "value": [{"type": "media", "mediaType": "audio/wav", "data": "A"}],
-            },
-            "[File: audio/wav]",
-        ),
-        ({"type": "sunny"}, {"type": "sunny"}),
-        ([{"type": "rain"}], [{"type": "rain"}]),
-        ((1, 2), [1, 2]),
-        ({1: float("nan")}, {"1": "nan"}),
-        (None, None),
-        (2**70, 2**70),
-    ],
-)
+@each_case
 def test_outputs_are_unwrapped(output: Any, content: Any) -> None:
+    assert unwrapped(output) == content
+
+
+def test_outputs_that_are_no_json_are_written_as_json() -> None:
+    assert unwrapped((1, 2)) == [1, 2]
+    assert unwrapped({1: float("nan")}) == {"1": "nan"}
+
+
+def unwrapped(output: Any) -> Any:
     text = tp.protocols()["hermes"].format_tool_response({"toolName": "t", "output": output})
-    body = text.removeprefix("<tool_response>").removesuffix("</tool_response>")
-    assert json.loads(body) == {"name": "t", "content": content}
+    said = json.loads(text.removeprefix("<tool_response>").removesuffix("</tool_response>"))
+    assert said["name"] == "t"
+    return said["content"]
 
 
 def test_images_are_given_apart() -> None:

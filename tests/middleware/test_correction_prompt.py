@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,39 +34,11 @@ CONTEXT = CorrectionContext(
     ({"role": "user", "content": "How warm is it?"},),
     agent="weather-tool",
 )
-ORCHESTRATOR_PROMPT = """The following tool call failed with a type error.
-
-Tool: weather-tool
-Capability: weather
-Error: cannot unmarshal string
-
-Original Parameters (INCORRECT):
-{
-  "lat": "north",
-  "city": "Zürich"
-}
-
-Expected Parameter Schema:
-{
-  "type": "object",
-  "properties": {
-    "lat": {
-      "type": "number"
-    }
-  }
-}
-
-Please provide CORRECTED parameters as a JSON object.
-Remember:
-- Numbers must NOT be in quotes: "lat": 35.6897 (correct) vs "lat": "35.6897" (wrong)
-- Booleans must NOT be in quotes: "enabled": true (correct) vs "enabled": "true" (wrong)
-- Only strings should be in quotes
-
-Respond with ONLY the corrected JSON parameters object, no explanation."""
 
 
 def test_the_orchestrator_s_prompt_is_kept() -> None:
-    assert CONTEXT.prompt("go-orchestrator") == ORCHESTRATOR_PROMPT
+    prompt = Path(__file__).with_name("orchestrator_prompt.txt").read_text("utf-8")
+    assert CONTEXT.prompt("go-orchestrator") == prompt
 
 
 def test_our_prompt_names_fields_body_schema_and_rules_and_follows_the_conversation() -> None:
@@ -136,40 +109,12 @@ def test_without_a_named_field_nothing_or_all_is_taken(
     assert merged(old, new, [Issue(None)])[0] == new
 
 
-@pytest.mark.parametrize(
-    ("issue", "new", "result", "left"),
-    [
-        (Issue("/a"), {"a": 2, "b": {"c": 2}}, {"a": 2, "b": {"c": 1}}, ["/b/c"]),
-        (Issue("/b"), {"a": 2, "b": {"c": 2}}, {"a": 1, "b": {"c": 2}}, ["/a"]),
-        (Issue("/b/c"), {"a": 1, "b": {"c": 2, "d": 3}}, {"a": 1, "b": {"c": 2}}, ["/b/d"]),
-        # A missing member may be added to its object, and nothing else there may change.
-        (
-            Issue("", "required"),
-            {"a": 2, "b": {"c": 1}, "d": 4},
-            {"a": 1, "b": {"c": 1}, "d": 4},
-            ["/a"],
-        ),
-        (
-            Issue("/d", "missing"),
-            {"a": 2, "b": {"c": 1}, "d": 4},
-            {"a": 1, "b": {"c": 1}, "d": 4},
-            ["/a"],
-        ),
-        # One that may not be there may go, under another name too.
-        (Issue("", "additionalProperties"), {"b": {"c": 1}}, {"b": {"c": 1}}, []),
-        (Issue("", "additional"), {"x": 1, "b": {"c": 1}}, {"x": 1, "b": {"c": 1}}, []),
-        # The whole may be replaced where the whole is wrong.
-        (Issue("", "anyOf"), {"a": 2, "b": {"c": 2}}, {"a": 2, "b": {"c": 2}}, []),
-        # An object that is replaced by a text where a field of it was named.
-        (Issue("/b/c"), {"a": 1, "b": "c"}, {"a": 1, "b": "c"}, []),
-        (Issue("/zzz"), {"a": 2, "b": {"c": 1}}, {"a": 1, "b": {"c": 1}}, ["/a"]),
-    ],
-)
+@each_case
 def test_only_named_places_change(
-    issue: Issue, new: dict[str, Any], result: dict[str, Any], left: list[str]
+    path: str, keyword: str, new: dict[str, Any], result: dict[str, Any], left: list[str]
 ) -> None:
     old = {"a": 1, "b": {"c": 1}}
-    taken, _, collateral = merged(old, new, [issue])
+    taken, _, collateral = merged(old, new, [Issue(path, keyword)])
     assert taken == result
     assert [edit.path for edit in collateral] == left
     assert old == {"a": 1, "b": {"c": 1}}

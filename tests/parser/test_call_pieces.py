@@ -90,52 +90,13 @@ def read_by_bridge(chunks: list[dict[str, Any]]) -> list[Call]:
 
 A, B = '{"text": "Turku"}', '{"text": "Oslo"}'
 TURKU, OSLO = {"text": "Turku"}, {"text": "Oslo"}
-CASES: list[tuple[str, list[Piece], list[Call]]] = [
-    ("a name in every piece", [piece(0, "a", "find", A[:9]), piece(0, "a", "find", A[9:])],
-        [("find", TURKU)]),
-    ("a name cut in two", [piece(0, "a", "find_"), piece(0, None, "berth"), piece(0, None, None, A)],
-        [("find_berth", TURKU)]),
-    ("a name letter by letter", [piece(0, "a", c) for c in "gopher"] + [piece(arguments=A)],
-        [("gopher", TURKU)]),
-    ("two that begin alike", [piece(0, "a", "x"), piece(0, None, "x"), piece(0, None, "y"),
-        piece(arguments=A)], []),
-    ("a name again after its arguments", [piece(0, None, "find", A), piece(0, None, "find", B)],
-        [("find", TURKU), ("find", OSLO)]),
-    ("another name after the arguments", [piece(0, None, "find", A), piece(0, None, "go", "{}")],
-        [("find", TURKU), ("go", {})]),
-    ("a name first, its arguments later, twice", [piece(0, None, "find"), piece(arguments=A),
-        piece(0, None, "find"), piece(arguments=B)], [("find", TURKU), ("find", OSLO)]),
-    ("a name that the last piece says again", [piece(0, None, "find", A), piece(0, None, "find", "")],
-        [("find", TURKU)]),
-    ("one index, two ids", [piece(0, "a", "find", A), piece(0, "b", "find", B)],
-        [("find", TURKU), ("find", OSLO)]),
-    ("one index, two ids, by turns", [piece(0, "a", "find", A[:5]), piece(0, "b", "go", B[:5]),
-        piece(0, "a", None, A[5:]), piece(0, "b", None, B[5:])], [("find", TURKU), ("go", OSLO)]),
-    ("no index", [piece(None, "a", "find"), piece(None, arguments=A), piece(None, "b", "go"),
-        piece(None, arguments=B)], [("find", TURKU), ("go", OSLO)]),
-    ("a new id for each piece", [piece(0, "a", "find", A[:5]), piece(0, "b", None, A[5:])],
-        [("find", TURKU)]),
-    ("an object for the arguments", [piece(0, "a", "find", TURKU)], [("find", TURKU)]),
-    ("an object again and again", [piece(0, "a", "find", TURKU), piece(0, "a", "find", TURKU)],
-        [("find", TURKU)]),
-    ("the whole text again", [piece(0, "a", "find", A), piece(0, "a", "find", A)],
-        [("find", TURKU)]),
-    ("two texts under one id", [piece(0, "a", "find", A), piece(0, "a", "find", B)], []),
-    ("two texts without a name", [piece(0, None, "find", A), piece(arguments=B)], []),
-    ("two objects without a name", [piece(0, None, "find", TURKU), piece(arguments=OSLO)], []),
-    ("an escape cut in two", [piece(0, None, "find", '{"text": "a\\'), piece(0, None, "find",
-        '"}"}')], [("find", {"text": 'a"}'})]),
-    ("arguments without a name", [piece(0, "a", None, A)], []),
-    ("arguments that lost their beginning", [piece(0, "a", "find"), piece(arguments=A[3:])], []),
-]  # fmt: skip
 
 
-@pytest.mark.parametrize(("pieces", "wanted"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_pieces(pieces: list[Piece], wanted: list[Call]) -> None:
+@each_case
+def test_pieces(pieces: list[Piece], wanted: list[Any]) -> None:
     chunks = stream(pieces)
-    assert executable(chunks) == wanted
-    assert read_by_runner(chunks) == wanted
-    assert read_by_bridge(chunks) == wanted
+    for read in (executable, read_by_runner, read_by_bridge):
+        assert read(chunks) == [tuple(call) for call in wanted]
 
 
 def test_an_empty_object_stands_for_text_that_comes() -> None:

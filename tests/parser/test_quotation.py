@@ -93,48 +93,10 @@ def test_few_calls_are_read_against_their_frame(half: str, most: float) -> None:
 
 
 OTHER = '{"name": "post_note", "arguments": {"title": "tides"}}'
-SURROUNDED = {
-    "asked": ("I am about to send:\n\n%s\n\nShall I go ahead?", False),
-    "a sentence": ("You could call\n\n%s\n\nfor that.", False),
-    "two items": ("1. Log in.\n2. Reboot it:\n\n%s\n\n3. Wait.", True),
-    "two labels": ("**Plan:** look it up\n\n%s\n\n**Status:** waiting for it.", True),
-    "more is offered": ("%s\n\nShould I also look at the other harbours?", True),
-    "what it does": ("%s\n\nThis will reboot the boat.", True),
-    "let me know": ("%s\n\nLet me know if you want another one.", True),
-    "a need": ("I need this first.\n\n%s\n\nThen I'll write the mail.", True),
-    "inches": ('You asked for 5" of rain:\n%s\nI\'ll tell you if it is more than 5" then.', True),
-    "past": ("I called the tool like this:\n\n%s\n\nIt returned five rows.", False),
-    "markup": ("#+BEGIN_SRC text\n%s\n#+END_SRC\nExport it with the usual key.", False),
-    "a letter": (
-        "Subject: boats\n\nHi Bob,\n\nplease enter this:\n\n%s\n\nBest wishes to all",
-        False,
-    ),
-    "it failed": ("This call failed:\n\n%s\n\nError: no such boat.", False),
-    "others": ("The bot wrote:\n\n%s\n\nNobody noticed.", False),
-    "parameters": ("Boats\n\n%s\n\nHere, `boat` is a name and the rest is optional.", False),
-    "options": (
-        "Option 1:\n\n%s\n\nOption 2:\n\n<tool_call>{OTHER}</tool_call>\n\nWhich suits you?",
-        False,
-    ),
-    "answers to questions": ("Q: boats?\nA: %s\n\nQ: Who is Ann?\nA: A pilot.", False),
-    "steps": ("Thought: I look.\nAction: %s\nObservation: none so far\nThought: wait", True),
-    "it is busy": (
-        "The server was busy, so this may take time.\n\n%s\n\nThe answer follows.",
-        True,
-    ),
-    "last": ("2. Reboot it:\n\n%s", True),
-    "waits": ("I reboot it now.\n\n%s\n\nOne moment please.", True),
-    "before the next": (
-        "First the boat:\n%s\n\nThen the other one:\n<tool_call>{OTHER}</tool_call>",
-        True,
-    ),
-    "nothing before": ("%s\n\nThe result will follow.", True),
-}
 
 
-@pytest.mark.parametrize("name", SURROUNDED)
-def test_words_on_both_sides_of_a_call_show_it(name: str) -> None:
-    frame, meant = SURROUNDED[name]
+@each_case
+def test_words_on_both_sides_of_a_call_show_it(frame: str, meant: bool) -> None:
     call = '<tool_call>{"name": "reboot", "arguments": {}}</tool_call>'
     raw = frame.replace("%s", call).replace("{OTHER}", OTHER)
     result = check_all(raw, "hermes", TOOLS)
@@ -149,33 +111,10 @@ def test_words_on_both_sides_of_a_call_show_it(name: str) -> None:
         assert check_all(raw, "hermes", TOOLS, {"quotes": "allow"}).calls[0].ok
 
 
-PAGES = {
-    "a document": ("Here is the page:\n<html>\n<body>\n<p>Hi</p>\n%s\n</body>\n</html>", False),
-    "a component": (
-        "function App() {\n  return (\n    <div>\n      %s\n    </div>\n  );\n}",
-        False,
-    ),
-    "a fragment": ("export default () => <>\n  <Title>A</Title>\n  %s\n</>;", False),
-    "beside others": ("<h1>Boats</h1>\n%s\n<p>Three of them.</p>", False),
-    "a list": ("<ul>\n<li>one</li>\n<li>%s</li>\n</ul>\nThat is all.", False),
-    "a fence of markup": ("The element:\n\n```jsx\n%s\n```\n", False),
-    "a fence alone": ("```html\n%s\n```", False),
-    "a fence of code": ("The page:\n```\n<main>\n  %s\n</main>\n```\nSave it.", False),
-    "alone": ("%s", True),
-    "words of HTML": ("<p>I look for <b>boats</b> now.</p>\n%s", True),
-    "a line break": ("I look for boats.<br>\n%s", True),
-    "folded": ("<details><summary>The call</summary>\n\n%s\n\n</details>", True),
-    "the format's wrapper": ("<calls>\n%s\n</calls>", True),
-    "less than": ("If a < b and c > d, I look:\n%s", True),
-    "a fence of xml": ("```xml\n%s\n```", True),
-}
-
-
-@pytest.mark.parametrize("page", PAGES)
+@each_case
 @pytest.mark.parametrize("name", ["Snippet", "details", "find_boats", "search"])
-def test_an_element_of_a_page_is_no_call(page: str, name: str) -> None:
+def test_an_element_of_a_page_is_no_call(page: str, frame: str, meant: bool, name: str) -> None:
     tool = tool_named(name, text="string")
-    frame, meant = PAGES[page]
     if (page, name) == ("folded", "details"):
         pytest.skip("two elements of one name")
     for call in (f'<{name} text="hi"/>', f"<{name}><text>hi</text></{name}>"):

@@ -1,7 +1,5 @@
 """How an endpoint is treated, told by numbers alone: no clock runs here and nothing is sent."""
 
-from collections.abc import Sequence
-
 import pytest
 
 from tests.tables import each_case
@@ -17,59 +15,8 @@ def failed(kind: str, **response: object) -> Completion:
     return Completion("k", status="error", error_kind=kind, response=response or None)
 
 
-ROWS: list[tuple[str, Sequence[tuple[float, str | None]], bool, str | None]] = [
-    # (what it is, (second, error kind or None for an answer) …, down, lost)
-    ("two are no pattern", [(0, "timeout"), (0, "timeout")], False, None),
-    ("three in a row", [(0, "timeout")] * 3, True, None),
-    ("an answer between", [(0, "timeout"), (0, "timeout"), (1, None), (2, "timeout")], False, None),
-    (
-        "an answer of another kind",
-        [(0, "timeout"), (0, "timeout"), (1, "bad_request"), (2, "timeout")],
-        False,
-        None,
-    ),
-    (
-        "a rate limit is no answer",
-        [(0, "timeout"), (0, "timeout"), (1, "rate_limited"), (2, "timeout")],
-        True,
-        None,
-    ),
-    ("refused for good", [(0, "auth")] * 3, False, "auth"),
-    ("an unknown name", [(0, "not_found")] * 3, False, "not_found"),
-    ("back after a pause", [(0, "connection")] * 3 + [(1, None)], False, None),
-    ("those that were sent before do not count", [(0, "connection")] * 16, True, None),
-    (
-        "nobody answers",
-        [(0, "connection")] * 3 + [(2.0**n - 1, "connection") for n in range(1, 6)],
-        False,
-        "connection",
-    ),
-    (
-        "one pause more",
-        [(0, "connection")] * 3 + [(2.0**n - 1, "connection") for n in range(1, 5)],
-        True,
-        None,
-    ),
-    (
-        "a hung one costs more to ask",
-        [(0, "timeout")] * 3 + [(9, "timeout"), (99, "timeout")],
-        False,
-        "timeout",
-    ),
-    ("the key is refused when it is back", [(0, "connection")] * 3 + [(5, "auth")], False, "auth"),
-    (
-        "back, and gone again",
-        [(0, "connection")] * 3 + [(1, None)] + [(2, "connection")] * 3,
-        True,
-        None,
-    ),
-]
-
-
-@pytest.mark.parametrize(("what", "events", "down", "lost"), ROWS, ids=[r[0] for r in ROWS])
-def test_a_breaker(
-    what: str, events: Sequence[tuple[float, str | None]], down: bool, lost: str | None
-) -> None:
+@each_case
+def test_a_breaker(events: list[tuple[float, str | None]], down: bool, lost: str | None) -> None:
     breaker = Breaker(3)
     for now, kind in events:
         breaker.note(kind, now)

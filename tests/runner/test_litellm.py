@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from tests.litellm_internals import INTERNALS, Internal
 from tests.mock_openai import MockOpenAI
+from tests.tables import each_case, table
 from toolparse_lab.runner import litellm_faults
 from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.exchange.types import Model, Request
@@ -32,7 +32,7 @@ NO_MCP = importlib.util.find_spec("mcp") is None
 
 def places() -> list[str]:
     """The places that the two lists of workarounds name, from the runner's folder on."""
-    users = {name for item in INTERNALS for name in item.user.split(", ")}
+    users = {name for row in table(__file__) for name in row["user"].split(", ")}
     listed = re.findall(r"^- `([\w.]+)`", litellm_faults.__doc__ or "", re.M)
     return [*listed, *sorted(name for name in users if not name.startswith("litellm_bridge"))]
 
@@ -48,11 +48,19 @@ def test_the_lists_name_places_that_are_there() -> None:
         assert reduce(getattr, names[size:], source) is not None, place
 
 
-@pytest.mark.parametrize("item", INTERNALS, ids=lambda item: f"{item.place} {item.text}".strip())
-def test_what_is_used_of_litellm_is_there(item: Internal) -> None:
+@each_case
+def test_what_is_used_of_litellm_is_there(
+    place: str, user: str, why: str, text: str, seen: str
+) -> None:
+    """What the package uses of litellm that litellm does not promise.
+
+    place: module, and after a colon the path of names in it; `text` is looked for in that module's
+    or class's source. user: who uses it, from the runner's folder on. seen: the versions that have
+    it, the last as it was tried.
+    """
     litellm_module()
-    module, _, path = item.place.partition(":")
-    first = item.seen.partition(" to ")[0]
+    module, _, path = place.partition(":")
+    first = seen.partition(" to ")[0]
     if version_of(importlib.metadata.version("litellm")) < version_of(first):
         pytest.skip(f"litellm has it since {first}")
     source = Path(importlib.import_module("litellm").__file__ or "").parent
@@ -62,12 +70,12 @@ def test_what_is_used_of_litellm_is_there(item: Internal) -> None:
         return
     found: Any = importlib.import_module(module)
     for name in filter(None, path.split(".")):
-        assert hasattr(found, name), f"{item.place}, used by {item.user}: {item.why}"
+        assert hasattr(found, name), f"{place}, used by {user}: {why}"
         found = getattr(found, name)
-    if item.text:
+    if text:
         holder: Any = found if inspect.isclass(found) else inspect.getmodule(found)
         code = inspect.getsource(holder)
-        assert item.text in code, f"{item.text} in {item.place}, used by {item.user}: {item.why}"
+        assert text in code, f"{text} in {place}, used by {user}: {why}"
 
 
 def test_the_length_of_a_context_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:

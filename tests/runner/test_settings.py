@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import each_case, table
 from toolparse_lab.core.errors import BadSettings
 from toolparse_lab.experiments.plan_file import read_plan_file
 from toolparse_lab.runner.settings import SETTINGS, Settings, load_settings
@@ -105,74 +105,14 @@ def test_a_file_of_somebody_else_does_not_hold(
     assert "somebody else" in settings.passed_over[0]
 
 
-HOSTILE = (
-    # (table, variables that its host would get without a word)
-    ('name = "openai/m"\napi_key_env = "AWS_SECRET_ACCESS_KEY"', "AWS_SECRET_ACCESS_KEY"),
-    (
-        'name = "openai/m"\napi_base = "https://evil.example/v1"\napi_key_env = "OPENAI_API_KEY"',
-        "OPENAI_API_KEY",
-    ),
-    ('name = "openai/m"\napi_base = "https://evil.example/v1"', "OPENAI_API_KEY"),
-    ('name = "openai/m"\napi_base = "https://api.openai.com.evil.example"', "OPENAI_API_KEY"),
-    (
-        'name = "openai/m"\napi_base = "http://127.0.0.1:8/v1"\napi_key_env = "GITHUB_TOKEN"',
-        "GITHUB_TOKEN",
-    ),
-    ('name = "openai/m"\nheaders = { X = { env = "GITHUB_TOKEN" } }', "GITHUB_TOKEN"),
-    ('name = "openai/m"\nextra_body = { a = [{ env = "GITHUB_TOKEN" }] }', "GITHUB_TOKEN"),
-    ('name = "openai/m"\napi_base = { env = "GITHUB_TOKEN" }', "GITHUB_TOKEN"),
-    ('name = "openai/m"\nparams = { user = { env = "GITHUB_TOKEN" } }', "GITHUB_TOKEN"),
-    # litellm has more than one name for a key, and models without their provider's.
-    ('name = "o4-mini"\napi_base = "https://evil.example/v1"', "OPENAI_API_KEY"),
-    ('name = "gemini/m"\napi_base = "https://evil.example/v1"', "GOOGLE_API_KEY"),
-    ('name = "cohere/m"\napi_base = "https://evil.example/v1"', "CO_API_KEY"),
-    ('name = "azure/m"\napi_base = "https://evil.example/v1"', "AZURE_OPENAI_API_KEY"),
-    ('name = "bedrock/m"\napi_base = "https://evil.example/v1"', "AWS_BEARER_TOKEN_BEDROCK"),
-    # Where anybody may have a server, although the name ends as the provider's does.
-    (
-        'name = "bedrock/m"\napi_base = "https://x.execute-api.eu-1.amazonaws.com"',
-        "AWS_BEARER_TOKEN_BEDROCK",
-    ),
-    ('name = "azure_ai/m"\napi_base = "https://x.eu.cloudapp.azure.com"', "AZURE_OPENAI_API_KEY"),
-    ('name = "openai/m"\napi_base = "https://openrouter.ai/api/v1"', "OPENAI_API_KEY"),
-    ('name = "vertex_ai/m"\napi_base = "https://evil.example/v1"', "the login of vertex_ai"),
-    (
-        'name = "hosted_vllm/m"\napi_base = "http://127.0.0.1:8/v1"\n'
-        'params = { fallbacks = [{ model = "openai/x", api_base = "https://evil.example/v1" }] }',
-        "OPENAI_API_KEY",
-    ),
-    # A key of the main model's in the headers of another one.
-    (
-        'name = "mistral/m"\nparams = { fallbacks = [{ model = "groq/x", api_base = '
-        '"https://evil.example/v1", extra_headers = { X = { env = "MISTRAL_API_KEY" } } }] }',
-        "MISTRAL_API_KEY",
-    ),
-    # What anybody on the way can read.
-    ('name = "openai/m"\napi_base = "http://api.openai.com/v1"', "OPENAI_API_KEY"),
-    # Arguments by which litellm asks elsewhere, or hands on what it was told.
-    *(
-        (f'name = "{model}"\nparams = {{ {argument} }}', f"params.{argument.split()[0]}")
-        for model, argument in (
-            ("openai/m", 'base_url = "https://evil.example/v1"'),
-            ("anthropic/m", 'api_base = "https://evil.example/v1"'),
-            ("bedrock/m", 'aws_bedrock_runtime_endpoint = "https://evil.example"'),
-            ("vertex_ai/m", 'vertex_location = "evil.example/#"'),
-            ("openai/m", 'success_callback = ["langfuse"]'),
-            ("openai/m", "ssl_verify = false"),
-            ("openai/m", 'custom_llm_provider = "x"'),
-        )
-    ),
-    (
-        'name = "openai/m"\nparams = { fallbacks = [{ model = "openai/x", base_url = '
-        '"https://evil.example/v1" }] }',
-        "params.base_url",
-    ),
-    ('name = "huggingface/https://evil.example/m"', "the name huggingface"),
-)
-KEYS = {name: f"planted-{name}" for _, name in HOSTILE}
+# What gets a variable: another host than the provider's, one that ends as its name does, one by
+# another name of litellm's for an address or a key, a fallback, and what anybody on the way can read.
+KEYS = {
+    row["variable"]: f"planted-{row['variable']}" for row in table(__file__) if "variable" in row
+}
 
 
-@pytest.mark.parametrize(("table", "variable"), HOSTILE)
+@each_case
 def test_a_file_does_not_decide_alone_who_gets_a_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, variable: str
 ) -> None:

@@ -25,6 +25,7 @@ import toolparse_lab as tp
 from tests.extensions.serve.recorded import recorded_trials
 from tests.replay_server import Answer, ReplayServer
 from tests.runner.test_secrets import forms, stored
+from tests.tables import each_case
 from tests.waiting import PATIENCE, running, wait_until
 from toolparse_lab.core.errors import BadOptions, SetupError, ToolparseError
 from toolparse_lab.extensions.serve import Proxy, proxy
@@ -184,100 +185,23 @@ def test_pieces_are_passed_one_by_one_and_recorded_with_their_times(
     assert completion.ttft == times[0]
 
 
-def _responses(kind: str, **more: Any) -> bytes:
-    body = json.dumps({"type": kind, **more})
-    return f"event: {kind}\ndata: {body}\n\n".encode()
-
-
-# Path -> (the question, the answers plain and streamed); each is the text "Hello".
-APIS: dict[str, tuple[dict[str, Any], Answer, Answer]] = {
-    CHAT: (
-        {"messages": [{"role": "user", "content": "Hi?"}]},
-        whole("Hello"),
-        streamed("Hel", "lo"),
-    ),
-    "/openai/deployments/x/chat/completions": (
-        {"messages": [{"role": "user", "content": "Hi?"}]},
-        whole("Hello"),
-        streamed("Hel", "lo"),
-    ),
-    "/v1/completions": (
-        {"prompt": "Hi?"},
-        Answer([b'{"choices": [{"text": "Hello", "finish_reason": "stop"}]}']),
-        Answer(
-            [event(choices=[{"text": "Hel"}]), event(choices=[{"text": "lo", "finish_reason": "stop"}])],
-            headers=EVENTS,
-            chunked=True,
-        ),
-    ),
-    "/v1/responses": (
-        {"input": "Hi?"},
-        Answer([json.dumps({
-            "object": "response", "status": "completed",
-            "output": [{"type": "message", "content": [{"type": "output_text", "text": "Hello"}]}],
-        }).encode()]),
-        Answer(
-            [
-                _responses("response.output_text.delta", delta="Hel"),
-                _responses("response.output_text.delta", delta="lo"),
-                _responses("response.completed", response={"status": "completed", "output": [
-                    {"type": "message", "content": [{"type": "output_text", "text": "Hello"}]}]}),
-            ],
-            headers=EVENTS,
-            chunked=True,
-        ),
-    ),
-    "/v1/messages": (
-        {"messages": [{"role": "user", "content": "Hi?"}], "max_tokens": 9},
-        Answer([json.dumps({
-            "type": "message", "role": "assistant", "stop_reason": "end_turn",
-            "content": [{"type": "text", "text": "Hello"}],
-        }).encode()]),
-        Answer(
-            [
-                _responses("message_start", message={"id": "m", "role": "assistant"}),
-                _responses("content_block_start", index=0, content_block={"type": "text", "text": ""}),
-                _responses("content_block_delta", index=0, delta={"type": "text_delta", "text": "Hel"}),
-                _responses("content_block_delta", index=0, delta={"type": "text_delta", "text": "lo"}),
-                _responses("message_delta", delta={"stop_reason": "end_turn"}),
-                _responses("message_stop"),
-            ],
-            headers=EVENTS,
-            chunked=True,
-        ),
-    ),
-    "/api/chat": (
-        {"messages": [{"role": "user", "content": "Hi?"}]},
-        Answer([b'{"message": {"role": "assistant", "content": "Hello"}, "done": true}']),
-        Answer(
-            [
-                b'{"message": {"role": "assistant", "content": "Hel"}, "done": false}\n',
-                b'{"message": {"role": "assistant", "content": "lo"}, "done": false}\n',
-                b'{"message": {"role": "assistant", "content": ""}, "done": true, "eval_count": 2}\n',
-            ],
-            headers={"Content-Type": "application/x-ndjson"},
-            chunked=True,
-        ),
-    ),
-    "/api/generate": (
-        {"prompt": "Hi?"},
-        Answer([b'{"response": "Hello", "done": true, "done_reason": "stop"}']),
-        Answer(
-            [b'{"response": "Hel", "done": false}\n', b'{"response": "lo", "done": true}\n'],
-            headers={"Content-Type": "application/x-ndjson"},
-            chunked=True,
-        ),
-    ),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
-@pytest.mark.parametrize("path", list(APIS))
+@each_case
 def test_the_answers_of_every_api_are_recorded(
-    server: ReplayServer, tmp_path: Path, path: str, stream: bool
+    server: ReplayServer,
+    tmp_path: Path,
+    path: str,
+    question: dict[str, Any],
+    plain: str,
+    pieces: list[str],
+    content_type: str,
+    stream: bool,
 ) -> None:
-    question, plain, pieces = APIS[path]
-    server.answer = pieces if stream else plain
+    """Each answer is the text "Hello"."""
+    server.answer = Answer([plain.encode()])
+    if stream:
+        parts = [piece.encode() for piece in pieces]
+        server.answer = Answer(parts, headers={"Content-Type": content_type}, chunked=True)
     with proxy(server.url, store=tmp_path / "live.db", app="bot") as p:
         Got(p.port, path, {"model": "m", "stream": stream, **question})
         p.flush()

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests import chat_templates
 from tests.chat_templates import FAMILIES, OWN_THOUGHTS, PLAIN, SHARED, template
 from tests.laws import EXHAUSTIVE, check_all
-from tests.tables import each_case
+from tests.tables import each_case, table
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
 from toolparse_lab.extensions.templates import model_prompt, protocol_from_chat_template
@@ -27,21 +28,7 @@ from toolparse_lab.runner.chat_templates import renderer
 from toolparse_lab.runner.chat_templates.renderer import ChatTemplate
 
 TOOLS = tools_of(HELD)
-TEXTS = {
-    "json": '<call>\n{"name": "weigh_parcel", "arguments": {"street": "a </b> c", "grams": 3}}\n</call>',
-    "json list": '<CALLS>[{"id": "1", "tool": "weigh_parcel", "input": {"street": "a </b> c", "grams": 3}}]</CALLS>',
-    "json text": '<call>{"type": "function", "function": {"name": "weigh_parcel", "arguments": "{\\"street\\": \\"a </b> c\\", \\"grams\\": 3}"}}</call>',
-    "name as key": '<|prefix|>[{"weigh_parcel": {"street": "a </b> c", "grams": 3}}]<|suffix|>',
-    "named": '<|calls|><|call|>x9<|name|>weigh_parcel<|args|>{"street": "a </b> c", "grams": 3}<|/call|><|/calls|>',
-    "counted": '<|calls|><|call|>functions.weigh_parcel:7<|args|>{"street": "a </b> c", "grams": 3}<|/call|><|/calls|>',
-    "named without closer": '[CALLS]weigh_parcel[ARGS]{"street": "a </b> c", "grams": 3}',
-    "tags": "<use>\n<function=weigh_parcel>\n<parameter=street>\na </b> c\n</parameter>\n<parameter=grams>\n3\n</parameter>\n</function>\n</use>",
-    "attributes": '<calls>\n<invoke name="weigh_parcel">\n<parameter name="street">a </b> c</parameter>\n<parameter name="grams">3</parameter>\n</invoke>\n</calls>',
-    "slots": "<tool_use>weigh_parcel\n<the_key>street</the_key>\n<the_value>a </b> c</the_value>\n<the_key>grams</the_key>\n<the_value>3</the_value>\n</tool_use>",
-    "flags": '<|X|calls>\n<|X|invoke name="weigh_parcel">\n<|X|parameter name="street" string="true">a </b> c</|X|parameter>\n<|X|parameter name="grams" string="false">3</|X|parameter>\n</|X|invoke>\n</|X|calls>',
-    "python": '<|start|>[weigh_parcel(street="a </b> c", grams=3)]<|stop|>',
-    "bare": "<|call>call:weigh_parcel{street:<|q|>a </b> c<|q|>,grams:3}<call|>",
-}  # fmt: skip
+TEXTS = {row["family"]: row["text"] for row in table(chat_templates.__file__)}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.chat_templates import WITH_TURNS, WITH_TURNS_CALL
+from tests.chat_templates import WITH_TURNS
 from tests.replay_server import ReplayServer, json_answer
 from tests.tables import each_case
 from tests.vocabularies import answer_of, vocabulary
@@ -38,98 +38,9 @@ def conversation(
     ]
 
 
-def changed(old: str, new: str) -> str:
-    assert old in WITH_TURNS
-    return WITH_TURNS.replace(old, new)
-
-
-DRIFTS: dict[str, tuple[str, list[dict[str, Any]], str]] = {
-    "spaces between tokens": (
-        WITH_TURNS,
-        conversation(CALL.replace('"n": 1', '"n":1')),
-        "replay.white-space",
-    ),
-    "line breaks around the call": (
-        changed(b"<tool_call>\\n".decode("unicode_escape"), "<tool_call>"),
-        conversation(),
-        "replay.white-space",
-    ),
-    "calls of several lines are dropped": (
-        changed(WITH_TURNS_CALL, "{% if '\\\\n' not in (c.function.arguments | tojson) %}" + WITH_TURNS_CALL + "{% endif %}"),
-        conversation(),
-        "replay.call-dropped",
-    ),
-    "arguments are encoded twice": (
-        changed("| tojson", "| tojson | tojson"),
-        conversation(),
-        "replay.encoded-twice",
-    ),
-    "null is left out": (
-        changed(
-            "c.function.arguments | tojson",
-            "dict(c.function.arguments.items() | rejectattr('1', 'none')) | tojson",
-        ),
-        conversation(
-            CALL.replace('"n": 1', '"n": null'), '{"text": "a\\nb", "n": null}'
-        ),
-        "replay.value",
-    ),
-    "the arguments are sorted": (
-        changed(
-            "c.function.arguments | tojson",
-            "dict(c.function.arguments | dictsort) | tojson",
-        ),
-        conversation(),
-        "replay.order",
-    ),
-    "letters are escaped": (
-        WITH_TURNS,
-        conversation(
-            '<tool_call>\n{"name": "note", "arguments": {"text": "S\\u00e3o"}}\n</tool_call>',
-            '{"text": "São"}',
-        ),
-        "replay.writing",
-    ),
-    "a repaired call is written as it should be": (
-        WITH_TURNS,
-        conversation(CALL.replace('"n": 1}', '"n": 1,}')),
-        "replay.repaired",
-    ),
-    "the reasoning is left out": (
-        WITH_TURNS,
-        conversation("<think>Well, a note.</think>" + CALL),
-        "replay.reasoning-dropped",
-    ),
-    "the text beside the call is left out": (
-        WITH_TURNS,
-        conversation("I note it. " + CALL),
-        "replay.text-dropped",
-    ),
-    "the prompt ends otherwise than an answer begins": (
-        changed("<|assistant|>\n{% endif %}", "<|assistant|>\n<think>\n{% endif %}"),
-        conversation(),
-        "replay.answer-start",
-    ),
-    "the system prompt changes with the turn": (
-        "{{ messages | length }}\n" + WITH_TURNS,
-        conversation(),
-        "replay.prompt",
-    ),
-    "a tool's result stops the template": (
-        changed(
-            "{% for m in messages %}",
-            "{% for m in messages %}{% if m.role == 'tool' %}{{ raise_exception('no') }}{% endif %}",
-        ),
-        conversation(),
-        "replay.crash",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", DRIFTS)
-def test_each_drift_is_found_and_named(name: str) -> None:
-    template, messages, code = DRIFTS[name]
-    report = replay_check(messages, template)
+@each_case
+def test_each_drift_is_found_and_named(template: str, raw: str, arguments: str, code: str) -> None:
+    report = replay_check(conversation(raw, arguments), template)
     assert not report.ok
     first = report.drifts[0]
     assert (first.turn, first.code) == (0, code), str(report)

@@ -10,7 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.chat_templates import FAMILIES
-from tests.tables import each_case
+from tests.tables import each_case, table
 from tests.tools import tool_named
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
 from toolparse_lab.extensions.templates import (
@@ -37,55 +37,10 @@ def spec(calls: dict[str, Any]) -> dict[str, Any]:
     return {"start_anchor": "<|assistant|>", "fields": fields}
 
 
-CASES: dict[str, tuple[dict[str, Any], str]] = {
-    "json": (
-        {"open": "<call>", "close": "</call>", "content": "json", "transform": PATHS},
-        '<call>{"tool": "find", "input": {"q": "x"},}</call>',
-    ),
-    "list": (
-        {
-            "open": "[CALLS]", "content": "json", "transform_each": True,
-            "transform": {"function": {"name": "{name}", "arguments": "{arguments}"}},
-        },
-        '[CALLS][{"name": "find", "arguments": {"q": "x"}},]',
-    ),
-    "named": (
-        {
-            "open_pattern": r"\[CALL\](?P<name>\w+)\[ARGS\]\s*", "close": "[END]",
-            "content": "json", "transform": CALL,
-        },
-        "[CALL]find[ARGS]{'q': 'x'}",
-    ),
-    "tags": (
-        {
-            "open_pattern": r"<do=(?P<name>[^>]+)>\s*", "close": "</do>", "content": "xml-inline",
-            "content_args": {"tag_pattern": r"<with=(?P<key>\w+)>(?P<value>.*?)</with>"},
-            "transform": CALL,
-        },
-        "<do=find><with=q>x</do>",
-    ),
-    "pairs": (
-        {
-            "open_pattern": r"<act>(?P<name>\w+)\s*", "close": "</act>", "content": "xml-inline",
-            "content_args": {"tag_pattern": r"<k>(?P<key>\w+)</k>\s*<v>(?P<value>.*?)</v>"},
-            "transform": CALL,
-        },
-        "<act>find<k>q</k><v>x</v></act>",
-    ),
-    "bare": (
-        {
-            "open_pattern": r"<\|call>call:(?P<name>\w+)", "close": "<call|>", "content": "json",
-            "content_args": {"unquoted_keys": True, "string_delims": [["<|q|>", "<|q|>"]]},
-            "transform": CALL,
-        },
-        "<|call>call:find{q:<|q|>x<|q|>}",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_response_template_becomes_a_protocol_that_reads_damage(name: str) -> None:
-    calls, damaged = CASES[name]
+@each_case
+def test_a_response_template_becomes_a_protocol_that_reads_damage(
+    calls: dict[str, Any], damaged: str
+) -> None:
     protocol = protocol_from_response_template(spec(calls), id="mine")
     assert protocol.derivation is not None
     assert protocol.id == "mine"
@@ -137,7 +92,9 @@ def test_a_response_template_of_no_family_is_refused(calls: dict[str, Any]) -> N
 @pytest.mark.parametrize("parser", ["json", "int"])
 def test_values_that_only_another_parser_reads_are_refused(parser: str) -> None:
     """transformers takes the quotes off such a text, and a family of ours would keep them."""
-    calls = json.loads(json.dumps(CASES["tags"][0]))
+    calls = next(
+        json.loads(json.dumps(r["calls"])) for r in table(__file__) if r.get("title") == "tags"
+    )
     calls["content_args"]["value_parser"] = {"name": parser}
     with pytest.raises(UnreadableTemplate):
         protocol_from_response_template(spec(calls))

@@ -14,6 +14,7 @@ import pytest
 import toolparse_lab as tp
 from tests.chat_templates import FAMILIES, PLAIN, SHARED
 from tests.laws import EXHAUSTIVE
+from tests.tables import each_case, table
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
 from toolparse_lab.evals.parsers.outside import parser_of
@@ -77,113 +78,16 @@ PYTHON = (
 CLEAN = {"hermes": HERMES, "xml": XML, "python": PYTHON}
 
 
-def planted(text: str, *changes: tuple[str, str]) -> tuple[str, int]:
+def planted(style: str, changes: list[list[str]]) -> tuple[str, int]:
     """Return the template with other lines in it, and the number of the last of them."""
+    text = CLEAN[style]
     for old, new in changes:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     return text, text[: text.index(changes[-1][1])].count("\n") + 1
 
 
-_VALUE = "{{- v if v is string else v | tojson }}"
-SICK: dict[str, tuple[str, tuple[str, int], str]] = {
-    "quotes without escapes": (
-        "template.unescaped",
-        planted(PYTHON, ("{{- v | tojson -}}", "{{- '\"' ~ v ~ '\"' -}}")),
-        "{{- v | tojson -}}",
-    ),
-    "null as Python has it": (
-        "template.null",
-        planted(XML, (_VALUE, "{{- v | tojson if v is mapping or v is iterable and v is not string else v | string }}")),
-        "{{- v | tojson if v is mapping or v is iterable and v is not string else (v if v is string else v | tojson) }}",
-    ),
-    "null left out": (
-        "template.null",
-        planted(XML, ("{{- '<parameter=' ~ k ~ '>\\n' }}", "{%- if v is not none %}\n{{- '<parameter=' ~ k ~ '>\\n' }}"),
-                ("{{- '\\n</parameter>\\n' }}", "{{- '\\n</parameter>\\n' }}{% endif %}"),
-                ("{%- if v is not none %}", "{%- if  v is not none %}")),
-        "",
-    ),
-    "empty values left out": (
-        "template.dropped",
-        planted(XML, ("{{- '\\n</parameter>\\n' }}", "{{- '\\n</parameter>\\n' }}{% endif %}"),
-                ("{{- '<parameter=' ~ k ~ '>\\n' }}", "{%- if v %}\n{{- '<parameter=' ~ k ~ '>\\n' }}")),
-        "{%- if v is defined %}",
-    ),
-    "words of Python": (
-        "template.python",
-        planted(XML, (_VALUE, "{{- v if v is not none else 'null' }}")),
-        "",
-    ),
-    "trimmed": (
-        "template.changed",
-        planted(XML, (_VALUE, "{%- set w = v | trim if v is string else v %}\n{{- w if w is string else w | tojson }}")),
-        "{%- set w = v if v is string else v %}",
-    ),
-    "encoded twice": (
-        "template.encoded-twice",
-        planted(HERMES, (ANY_FORM, "{{- f.arguments | tojson }}")),
-        "{{- (f.arguments if f.arguments is string else f.arguments | tojson) }}",
-    ),
-    "text alone": (
-        "template.object-arguments",
-        planted(HERMES, (ANY_FORM, "{{- f.arguments ~ '' }}")),
-        "",
-    ),
-    "null stops it": (
-        "template.value-crash",
-        planted(XML, (_VALUE, "{{- '' + v if v is none else v if v is string else v | tojson }}")),
-        "",
-    ),
-    "the first call alone": (
-        "template.parallel",
-        planted(HERMES, ("{%- for c in m.tool_calls or [] %}", "{%- for c in ([m.tool_calls[0]] if m.tool_calls else []) %}")),
-        "",
-    ),
-    "no calls next to a text": (
-        "template.beside-text",
-        planted(HERMES, ("{%- for c in m.tool_calls or [] %}", "{%- for c in (m.tool_calls or []) if not m.content %}")),
-        "",
-    ),
-    "the second call as Python has it": (
-        "template.python",
-        planted(HERMES, (ANY_FORM, ANY_FORM.replace("f.arguments |", "f.arguments | string if loop.index > 1 else f.arguments |"))),
-        "",
-    ),
-    "no end after one call": (
-        "template.turn-end",
-        planted(
-            HERMES,
-            ("{{- '<|end|>' }}\n{%- endif %}\n{%- endfor %}",
-             "{%- if m.tool_calls is not defined or m.tool_calls | length > 1 %}\n{{-  '<|end|>' }}\n{%- endif %}\n{%- endif %}\n{%- endfor %}"),
-            ("{{-  '<|end|>' }}", "{{-   '<|end|>' }}"),
-        ),
-        "",
-    ),
-    "earlier calls left out": (
-        "template.earlier-call",
-        planted(HERMES, ("{%- set f = c.function %}\n", "{%- set f = c.function %}\n{%- if m == (messages | selectattr('role', 'equalto', 'assistant') | list | last) %}\n"),
-                ("\n{%- endfor %}\n{{- '<|end|>' }}\n{%- endif %}", "{% endif %}\n{%- endfor %}\n{{- '<|end|>' }}\n{%- endif %}"),
-                ("{%- if m == (", "{%- if  m == (")),
-        "",
-    ),
-    "earlier results left out": (
-        "template.result",
-        planted(HERMES, ("{{- '<|result|>' ~", "{%- if loop.last %}\n{{- '<|result|>' ~"), ("| tojson) ~ '<|end|>' }}", "| tojson) ~ '<|end|>' }}{% endif %}"),
-                ("{%- if loop.last %}\n", "{%- if  loop.last %}\n")),
-        "",
-    ),
-    "results trimmed": (
-        "template.result-changed",
-        planted(HERMES, ("(m.content | tojson)", "(m.content | trim | tojson)")),
-        "",
-    ),
-    "one turn alone": (
-        "template.conversation",
-        planted(HERMES, ("{%- if m.role == 'user' %}", "{%- if m.role == 'user' %}{% if loop.index > 2 %}{{ raise_exception('one question') }}{% endif %}")),
-        "",
-    ),
-}  # fmt: skip
+SICK = {row["fault"]: row for row in table(__file__) if "fault" in row}
 
 
 @pytest.mark.parametrize("style", CLEAN)
@@ -202,10 +106,12 @@ def test_a_clean_template_has_no_finding(style: str) -> None:
     assert "the template is ok" in str(report)
 
 
-@pytest.mark.parametrize("fault", SICK)
+@each_case
 @pytest.mark.exhaustive(2)
-def test_a_planted_fault_is_found_at_its_line(fault: str) -> None:
-    code, (text, line), patch = SICK[fault]
+def test_a_planted_fault_is_found_at_its_line(
+    fault: str, code: str, style: str, changes: list[list[str]], patch: str
+) -> None:
+    text, line = planted(style, changes)
     report = check_template(text)
     finding = report[code]
     assert finding.line == line, str(report)
@@ -321,7 +227,9 @@ def test_a_command_shows_findings_and_leaves_with_a_code(
     assert "limits of the format" in capsys.readouterr().out
     assert main(["template", "check", str(tmp_path), "--strict"]) == 1
     capsys.readouterr()
-    path.write_text(SICK["encoded twice"][1][0])
+    row = SICK["encoded twice"]
+    text, line = planted(row["style"], row["changes"])
+    path.write_text(text)
     assert main(["template", "check", str(path)]) == 1
     out = capsys.readouterr().out
     assert "warning template.encoded-twice" in out
@@ -329,7 +237,7 @@ def test_a_command_shows_findings_and_leaves_with_a_code(
     assert main(["template", "check", str(path), "--json"]) == 1
     account = json.loads(capsys.readouterr().out)
     (finding,) = account["findings"]
-    assert finding["line"] == SICK["encoded twice"][1][1]
+    assert finding["line"] == line
     assert finding["patch"]["text"].startswith("{{- (f.arguments if")
     assert set(finding) >= {"code", "kind", "severity", "source", "losses"}
     path.write_text(PLAIN)
@@ -373,7 +281,7 @@ def test_a_server_tells_its_template(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_code_is_said_in_words_and_met() -> None:
-    met = {code for code, *_ in SICK.values()}
+    met = {row["code"] for row in SICK.values()}
     others = {
         "limit.union", "limit.markers", "limit.name", "limit.text-arguments", "limit.parallel",
         "limit.result-opens-call", "reader.value", "reader.name",
