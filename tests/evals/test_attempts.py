@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.growth import grows_linearly
 from tests.tables import asked_of, each_case
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
@@ -115,14 +114,3 @@ def test_an_example_ends_where_its_format_says() -> None:
     text = "see “<c>\n\n{}</c>”, f(x=1)"
     assert text[: ExampleEnds(text, ["</c>"]).after(5)].endswith("</c>")
     assert ExampleEnds("see <c>{}\n\nmore").after(4) == 9
-
-
-def test_a_hostile_text_costs_no_more_than_its_length() -> None:
-    units = [
-        "`", '"get_weather" ', "```\n", "> a\n", "    x\n", "get_weather\n", "get_weather <", "«",
-    ]  # fmt: skip
-    for unit in units:
-        find = lambda size, unit=unit: find_attempt(  # noqa: E731
-            unit * (size // len(unit)), NAMES, parameters=["city", "days"]
-        )
-        assert grows_linearly(find, 10_000), unit

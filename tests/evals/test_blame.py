@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import asked_of, each_case
+from tests.tables import each_case, every_case
 from tests.tools import tool_named
 from toolparse_lab.core.types import ParseResult
 from toolparse_lab.entry.capture import capture
@@ -21,26 +21,11 @@ from toolparse_lab.views.show import visible
 
 TOOLS = [tool_named("get_weather", city="string", days="integer")]
 HERMES = '<tool_call>{"name": "get_weather", "arguments": {"city": "%s", "days": 3}}</tool_call>'
-# Texts that a model wrote, each with the format that it is in.
-TEXTS = [
-    ("hermes", HERMES % "Oslo"),
-    ("hermes", "Ja, gern. " + HERMES % "Zürich"),
-    ("hermes", HERMES % "東京都千代田区"),
-    ("hermes", HERMES % "Kraków 🌧️🇳🇴"),
-    ("hermes", "<think>The user asks for Oslo.</think>" + HERMES % "Oslo"),
-    (
-        "qwen3_coder_xml",
-        "<tool_call>\n<function=get_weather>\n<parameter=city>\nŁódź\n</parameter>\n"
-        "<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>",
-    ),
-    (
-        "kimi_k2",
-        "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0"
-        '<|tool_call_argument_begin|>{"city": "Oslo", "days": 3}<|tool_call_end|>'
-        "<|tool_calls_section_end|>",
-    ),
-    ("hermes", '<tool_call>{"name": "get_weather", "arguments": {"city": "Osl'),
-]
+KIMI = (
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0"
+    '<|tool_call_argument_begin|>{"city": "Oslo", "days": 3}<|tool_call_end|>'
+    "<|tool_calls_section_end|>"
+)
 Body = dict[str, Any]
 
 
@@ -133,7 +118,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
-@asked_of(("protocol", "text"), TEXTS, ids=range(len(TEXTS)))
+@every_case
 def test_the_tokens_give_back_the_text(shape: Any, protocol: str, text: str) -> None:
     body = shape(text)
     captured = capture(body)
@@ -182,7 +167,7 @@ def ids_of(text: str) -> list[int]:
 )  # fmt: skip
 @pytest.mark.parametrize("tokenizer", [Tokenizer(), lambda ids: "".join(map(chr, ids))])
 def test_token_ids_are_read_with_a_tokenizer(body_of: Any, tokenizer: Any) -> None:
-    text = TEXTS[6][1]
+    text = KIMI
     captured = capture(body_of(text), tokenizer=tokenizer)
     assert (captured.raw, captured.fidelity) == (text, "token_ids")
     assert capture(body_of(text)).raw == ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import toolparse_lab as tp
 from tests.evals.test_report import EVIL, FRAME, make, scored
 from tests.tables import each_case
 from tests.tools import tool_named
@@ -23,7 +21,6 @@ from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.cases.matchers import STRICTNESS
 from toolparse_lab.evals.frames.recorded import trials_frame
-from toolparse_lab.evals.reports.figures import stats
 from toolparse_lab.evals.reports.figures.breakdowns import (
     conversations_frame,
     flip_grid_frame,
@@ -72,46 +69,11 @@ def repeated(rights: list[list[bool]], texts: Any = None) -> pd.DataFrame:
     return trials_frame(trials)
 
 
-def test_pass_k_counts_cases_with_missing_trials() -> None:
-    # Four cases of four right answers, and three of three wrong ones and a refused request.
-    frame = repeated([[True] * 4] * 4 + [[False] * 4] * 3)
-    refused = (frame["score_success"] == False) & (frame["trial"] == 3)  # noqa: E712
-    scores = [c for c in map(str, frame) if c.startswith("score_")]
-    frame.loc[refused, ["raw", "outcome", *scores]] = None
-    frame.loc[refused, "missing_reason"] = "rate_limit"
-    row = Report(frame).frame.iloc[0]
-    assert (row["k"], row["missing"]) == (4, 3)
-    assert row["pass_all_k"] == row["pass_all_k_best"] == pytest.approx(4 / 7)
-    assert (row["pass_at_k"], row["pass_at_k_best"]) == pytest.approx((4 / 7, 1))
-
-    # Where the rows are absent they are as missing, one of them of a case that never failed.
-    case = frame["case_id"].iloc[0]
-    row = Report(
-        frame[~refused & ~((frame["case_id"] == case) & (frame["trial"] == 2))]
-    ).frame.iloc[0]
-    assert (row["k"], row["missing"]) == (4, 4)
-    assert (row["pass_all_k"], row["pass_all_k_best"]) == pytest.approx((3 / 7, 4 / 7))
-
-
 def test_columns_of_many_values_are_no_other_s_groups() -> None:
     # The product of the numbers of values of six columns is 2 ** 66.
     n = 2**11
     frame = pd.DataFrame({name: [f"{i}" for i in range(n)] for name in "abcdef"})
     assert len(list(groups(pd.concat([frame, frame]), "abcdef"))) == n
-
-
-def test_repeats_give_pass_at_k() -> None:
-    row = Report(
-        repeated([[True, False, False], [True, True, True], [False, False, False]])
-    ).frame.iloc[0]
-    assert row["k"] == 3
-    assert (row["pass_at_k"], row["pass_all_k"]) == pytest.approx((2 / 3, 1 / 3))
-    assert row["distinct"] == 1
-    flags, cases = (
-        [True, False, False, True, True, True, False, False, False],
-        [0, 0, 0, 1, 1, 1, 2, 2, 2],
-    )
-    assert row["pass_at_k"] == stats.pass_at_k(flags, cases, 3)
 
 
 def test_copies_of_one_answer_give_no_pass_at_k() -> None:
@@ -320,28 +282,3 @@ def test_only_cases_with_both_ends_flip(rows: list[tuple[str, str, bool]]) -> No
     for row in grid.drop(columns="case_id").to_dict("records"):
         shares = [share for share in row.values() if share == share]
         assert max(shares) > 0.5 > min(shares)
-
-
-def test_it_is_in_the_report(tmp_path: Path) -> None:
-    tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}
-    good = '<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>'
-    bad = good.replace("1", "2")
-    rows = [
-        {
-            "id": f"c{n}",
-            "input": "ask",
-            "tools": [tool],
-            "target": [{"name": "f", "arguments": {"x": 1}}],
-            "raw": good if n == 0 or model == "m0" else bad,
-            "model": model,
-            "protocol": "hermes",
-        }
-        for n in range(3)
-        for model in ("m0", "m1")
-    ]
-    with tp.Lab(tmp_path / "runs.db") as lab:
-        report: Report = lab.ingest(rows).report(by=["model"])
-        assert report.flip_grid["case_id"].tolist() == ["c1", "c2"]
-        page = report.save(tmp_path / "r.html").read_text("utf-8")
-        assert "Cases that flip" in page
-        assert "Cases that flip" in report.save(tmp_path / "r.md").read_text("utf-8")

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, each_case, every_case
+from tests.tables import table as rows_of
 from tests.tools import tool_named
 from toolparse_lab.core.errors import BadCase, BadOptions, UnreadableInput
 from toolparse_lab.evals.cases.checks import DOUBTS as KINDS
@@ -187,20 +188,10 @@ def test_columns_and_others() -> None:
     assert tp.load_cases(rows, columns={"author": "metadata_by"})[0].metadata["by"] == "me"
 
 
-BAD_COLUMNS: list[tuple[Any, type[Exception], str]] = [
-    ({"columns": {"nope": "id"}}, BadCase, "no such column"),
-    ({"columns": {"nr": "identity"}}, BadOptions, "not known"),
-    ({"columns": {"nr": "id", "question": "id"}}, BadOptions, "two columns are mapped"),
-    ({"columns": ["nr"]}, BadOptions, "names to names"),
-    ({"others": "keep"}, BadOptions, "what becomes of other columns"),
-    ({"errors": "ignore"}, BadOptions, "what becomes of bad rows"),
-]
-
-
-@pytest.mark.parametrize(("how", "error", "message"), BAD_COLUMNS)
-def test_bad_column_arguments(how: dict[str, Any], error: type[Exception], message: str) -> None:
+@every_case
+def test_bad_column_arguments(how: dict[str, Any], error: str, message: str) -> None:
     frame = table()
-    with pytest.raises(error, match=message):
+    with pytest.raises(getattr(tp.errors, error), match=message):
         tp.load_cases(frame, **{"columns": NAMES, **how})
 
 
@@ -245,15 +236,11 @@ def test_utf16_is_named(tmp_path: Path) -> None:
 NO_JSON: list[Any] = [object(), float("inf"), {"x": b"\xff"}, {1, 2}]
 
 
-@pytest.mark.parametrize("value", NO_JSON, ids=lambda x: type(x).__name__)
-def test_cells_that_are_no_json(value: Any) -> None:
+@asked_of("value", NO_JSON, ids=lambda x: type(x).__name__)
+def test_values_that_are_no_json(value: Any) -> None:
     with pytest.raises(BadCase, match="not JSON") as e:
         tp.load_cases(pd.DataFrame({"id": ["a"], "input": ["x"], "metadata_k": [value]}))
     assert (e.value.line, e.value.column) == (1, "metadata_k")
-
-
-@pytest.mark.parametrize("value", NO_JSON, ids=lambda x: type(x).__name__)
-def test_rows_that_are_no_json(value: Any) -> None:
     with pytest.raises(BadCase, match="not JSON"):
         tp.load_cases([{"id": "a", "input": "x", "metadata": {"k": value}}])
 
@@ -321,54 +308,14 @@ def checked(**case: Any) -> list[str]:
     return [d.code for d in found.doubts]
 
 
-DOUBTS: list[tuple[dict[str, Any], list[str]]] = [
-    ({"target": [CALL]}, []),
-    ({"target": []}, []),
-    ({}, []),
-    ({"target": [{"name": "g"}]}, ["unknown-tool"]),
-    ({"target": [CALL], "tools": []}, ["no-tools"]),
-    ({"target": [{"name": "f", "arguments": {"b": 1, "a": 1}}]}, ["unknown-argument"]),
-    ({"target": [{"name": "f", "arguments": {}}]}, ["missing-argument"]),
-    (
-        {"target": [{"name": "f", "arguments": {"a": {"$optional": True, "$any": [1]}}}]},
-        ["missing-argument"],
-    ),
-    ({"target": [{"name": "f", "arguments": {"a": "1"}}]}, ["invalid-value"]),
-    ({"target": [{"name": "f", "arguments": {"a": {"$any": ["1", "2"]}}}]}, ["invalid-value"]),
-    ({"target": [{"name": "f", "arguments": {"a": {"$any": ["1", 2]}}}]}, []),
-    (
-        {
-            "target": [{"name": "f", "arguments": {"a": 1, "b": {"$optional": True, "$any": [2]}}}],
-            "tools": [TWO],
-        },
-        [],
-    ),
-    ({"target": [{"name": "f", "arguments": {"a": {"$match": "regex", "$value": "1+"}}}]}, []),
-    ({"target": [{"name": {"$any": ["f", "g"]}, "arguments": {"a": 1}}]}, []),
-    ({"target": [{"$any": [CALL, {"name": "h"}]}]}, ["unknown-tool"]),
-    (
-        {"tools": [{"name": "k", "parameters": {"properties": {"n": {"type": "int"}}}}]},
-        ["unknown-type"],
-    ),
-    (
-        {
-            "tools": [
-                {"name": "k", "parameters": {"properties": {"type": {"type": ["colr", "null"]}}}}
-            ]
-        },
-        ["broken-schema"],
-    ),
-    ({"metadata": {"doubt": "odd"}, "target": [{"name": "g"}]}, ["doubt"]),
-]
-
-
-@pytest.mark.parametrize(("case", "codes"), DOUBTS)
+@every_case
 def test_doubts(case: dict[str, Any], codes: list[str]) -> None:
     assert checked(**case) == codes
 
 
 def test_every_kind_of_doubt_has_a_case() -> None:
-    assert {code for _, codes in DOUBTS for code in codes} == KINDS.keys()
+    told = [row["codes"] for row in rows_of(__file__) if row["test"] == "doubts"]
+    assert {code for codes in told for code in codes} == KINDS.keys()
 
 
 def test_validation_reads_to_the_end(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tables import asked_of, each_case
+from tests.tables import asked_of, each_case, every_case
 from toolparse_lab.core.errors import BadCase, BadOptions, UnreadableInput
 from toolparse_lab.core.values import Num
 from toolparse_lab.evals.cases import row_files as module
@@ -166,12 +166,7 @@ def test_html_is_escaped() -> None:
     assert "<b>" not in html
 
 
-@pytest.mark.parametrize(
-    ("target", "says"),
-    [(5, "is not a list"), ({"$orderd": [{"name": "f"}]}, "is not a list"),
-     ([{"$orderd": [{"name": "f"}]}], "unknown key '$orderd'"), ({"$never": "f"}, "list of calls"),
-     ([{"name": "f", "arguments": {"a": {"$match": "regex", "$value": "("}}}], "regular")],
-)  # fmt: skip
+@every_case
 def test_a_case_with_a_target_that_cannot_be_read_is_refused_when_it_is_made(
     target: Any, says: str
 ) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import every_case
 from tests.tools import tool_named
 from toolparse_lab.cli.app import main
 from toolparse_lab.evals.frames.account import account_of
@@ -56,81 +57,14 @@ def graded() -> list[dict[str, Any]]:
 
 BY = ["model", "prompt_protocol"]
 A, B = "hermes", "morph_xml"
-SENTENCES: Mapping[str, tuple[Mapping[tuple[str, str], tuple[int, int]], str]] = {
-    "one cell": (
-        {("m", A): (0, 150)},
-        "150 of 200 answers hold the right call. 75 % (69–81 %).",
-    ),
-    # 60 cases flip one way: p is 2 / 2 ** 60.
-    "one pair": (
-        {("m", A): (0, 180), ("m", B): (0, 120)},
-        f"{A} succeeds more often than {B}. By 30 points, on the same 200 cases; p < 0.001 "
-        "(McNemar). 300 of 400 answers hold the right call.",
-    ),
-    "both strata": (
-        {("m", A): (0, 180), ("m", B): (0, 120), ("k", A): (0, 100), ("k", B): (0, 80)},
-        f"{A} succeeds more often than {B} with both models. By 30 points with m and 10 with k, on "
-        "the same 200 cases; both p < 0.001 (McNemar, Holm). 480 of 800 answers hold the right "
-        "call.",
-    ),
-    # 5 and 3 cases flip either way with k: the sum of 8 coins is 2 or more from nothing with .727.
-    "one stratum of two": (
-        {("m", A): (0, 180), ("m", B): (0, 120), ("k", A): (0, 100), ("k", B): (5, 103)},
-        f"{A} succeeds more often than {B} with m; they do not differ by more than chance explains "
-        f"with k. {A} less {B}, in points: +30 (",
-    ),
-    "nothing differs": (
-        {("m", A): (0, 100), ("m", B): (5, 103)},
-        f"{A} and {B} do not differ by more than chance explains. {A} less {B}, in points: +1 (−2 "
-        "to +4), on the same 200 cases; p = 0.727 (McNemar).",
-    ),
-    "opposite": (
-        {("m", A): (0, 180), ("m", B): (0, 120), ("k", A): (0, 80), ("k", B): (0, 120)},
-        f"{A} succeeds more often than {B} with m, and less often with k.",
-    ),
-    "models alone": (
-        {("m", A): (0, 180), ("k", A): (0, 120)},
-        "m succeeds more often than k. By 30 points",
-    ),
-    "the best of three": (
-        {("m", A): (0, 180), ("m", B): (0, 120), ("m", "gemma"): (0, 110)},
-        f"{A} succeeds more often than both others. By 30 to 35 points, on the same 200 cases; p < "
-        "0.001 (McNemar, Holm, and for every pair).",
-    ),
-    "two of three are alike": (
-        {("m", A): (0, 180), ("m", B): (0, 120), ("m", "gemma"): (2, 181)},
-        f"{A} succeeds more often than {B}; gemma does not differ from it by more than chance",
-    ),
-    "one of three differs with one model": (
-        {
-            ("m", A): (0, 180),
-            ("m", B): (0, 120),
-            ("m", "gemma"): (2, 181),
-            ("k", A): (0, 100),
-            ("k", B): (5, 103),
-            ("k", "gemma"): (2, 99),
-        },
-        f"{A} succeeds more often than {B} with m; gemma does not differ from it by more than "
-        "chance explains. By 30 points, on the same 200 cases; p < 0.001",
-    ),
-    "none of three": (
-        {("m", A): (0, 100), ("m", B): (5, 103), ("m", "gemma"): (2, 99)},
-        f"{A} has the highest rate of 3 formats, but from none does it differ by more than chance "
-        "explains.",
-    ),
-}
 
 
-@pytest.mark.parametrize("name", SENTENCES)
-def test_the_first_sentence(name: str) -> None:
-    cells, said = SENTENCES[name]
-    report = Report(frame_of(cells), BY)
-    text = conclusion_of(report).text
-    assert text.startswith(said)
-    # The same words on the page and in a terminal.
-    heading = conclusion_of(report).first
-    assert heading in report.html(page=True)
-    assert heading in " ".join(report.text(400).split())
+@every_case
+def test_the_first_sentence(cells: list[list[Any]], said: str) -> None:
+    """Cells are (model, format, first, last). Where 60 cases flip one way p is 2 / 2 ** 60; where 5
+    and 3 flip either way, the sum of 8 coins is 2 or more from nothing with .727."""
+    report = Report(frame_of({(m, asked): (a, b) for m, asked, a, b in cells}), BY)
+    assert conclusion_of(report).text.startswith(said)
 
 
 def test_a_baseline_is_what_all_others_are_held_against() -> None:
@@ -140,7 +74,9 @@ def test_a_baseline_is_what_all_others_are_held_against() -> None:
 
 
 def test_a_comparison_has_names_and_the_words_of_the_report() -> None:
-    trials = frame_of(SENTENCES["both strata"][0])
+    trials = frame_of(
+        {("m", A): (0, 180), ("m", B): (0, 120), ("k", A): (0, 100), ("k", B): (0, 80)}
+    )
     said = f"{A} succeeds more often than {B} with both models"
     for comparison in (compare_arms(trials, A, B), compare_arms(trials, B, A)):
         text = str(comparison)
@@ -153,10 +89,13 @@ def test_a_comparison_has_names_and_the_words_of_the_report() -> None:
     assert frame["difference"].tolist() == pytest.approx(other["difference"].tolist())
 
 
-def test_one_cell_is_worded_once() -> None:
+def test_conclusion_and_cells_are_worded_once() -> None:
     # 33 of 40 is 82.5 %.
     report = Report(frame_of({("m", A): (0, 33), ("k", A): (0, 20)}, 40))
-    for text in (report.text(200), report.html(), report.markdown(), repr(report.matrix())):
+    heading = conclusion_of(report).first
+    for text in (report.text(400), report.html(page=True), report.markdown()):
+        assert heading in " ".join(text.split())
+    for text in (report.text(400), report.html(), report.markdown(), repr(report.matrix())):
         assert "83 %" in text
         assert "82 %" not in text
 

@@ -81,12 +81,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return recorded_run(tmp_path_factory.mktemp("run"), every=3)
 
 
-@pytest.mark.parametrize("one", TRIALS, ids=lambda t: t.case_id)
-def test_a_row_read_again_is_the_row(one: Trial) -> None:
-    frame = frames.trials_frame([one])
-    assert_frame_equal(parse_frame(frame), frame)
-
-
 def test_a_frame_read_again_is_the_frame() -> None:
     frame = frames.trials_frame(TRIALS)
     assert_frame_equal(parse_frame(frame), frame)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.tables import asked_of, each_case, every_case
+from tests.tables import each_case, every_case
 from tests.tools import object_schema
 from toolparse_lab.core.errors import BadOptions, UnknownName
 from toolparse_lab.core.toolspec import tool_specs
@@ -51,55 +51,9 @@ G: Called
 F1, F2, G = ("f", {"a": 1}), ("f", {"a": 2}), ("g", {})
 _F1, _F2, _G = ({"name": n, "arguments": a} for n, a in (F1, F2, G))
 # Calls, target, the sub-code ('' = right), and the rows of the table of what is wrong.
-RULED: list[tuple[list[Any], Any, str, list[str]]] = [
-    ([F1, G], [{"$ordered": [_F1, _G]}], "", []),
-    ([G, F1], [{"$ordered": [_F1, _G]}], "order",
-     ['all calls: wanted in this order: f(a: 1), g(), got g({}), f({"a":1})']),
-    ([F1], [{"$ordered": [_F1, _G]}], "count", ['no call: wanted g(), got f({"a":1})']),
-    ([F1, G], [{"$ordered": [_F1, {**_F2, "$optional": True}, _G]}], "", []),
-    ([F2, G], [{"$ordered": [_F1, _G]}], "wrong_argument",
-     ["#0 f /a: wanted 1, got 2 (nearest: f(a: 1))"]),
-    ([G, F1, F2], [{"$at_least": [_F1]}], "", []),
-    ([G, F2], [{"$at_least": [_F1]}], "wrong_argument",
-     ["#1 f /a: wanted 1, got 2 (nearest: f(a: 1))"]),
-    ([G], [{"$at_least": [_F1]}], "count", ["no call: wanted f(a: 1), got g"]),
-    ([], [{"$at_least": [_F1]}], "count", ["no call: wanted f(a: 1), got no call"]),
-    ([F1], [{"$at_least": [_F1, _F1]}], "count",
-     ["no call: wanted one call each for f(a: 1), f(a: 1), got f"]),
-    ([F1, F2, G], [{"$at_least": [{"$ordered": [_F1, _G]}]}], "", []),
-    ([G, F2, F1], [{"$at_least": [{"$ordered": [_F1, _G]}]}], "order",
-     ['all calls: wanted in this order: f(a: 1), g(), got g({}), f({"a":2}), f({"a":1})']),
-    ([F1, F1], [{"$only": [_F1, _G]}], "", []),
-    ([], [{"$only": [_F1]}], "", []),
-    ([F1, G], [{"$only": [_F1]}], "name", ["#1 g: wanted f, got g (nearest: f(a: 1))"]),
-    ([F1, G], [{"$never": [{"name": "h", "arguments": "$any"}]}], "", []),
-    ([F1, G], [{"$never": [{"name": "h"}]}, {"$only": [{"name": "f"}, {"name": "g"}]}], "", []),
-    ([F1, G], [{"$never": [{"name": "f", "arguments": "$any"}]}], "forbidden_call",
-     ['#0 f: wanted never f(…), got f({"a":1})']),
-    ([], [{"$never": [_G]}], "", []),
-    ([F1], [_F1, {"$never": [_G]}], "", []),
-    ([F1, G], [{"$at_least": [_F1]}, {"$only": [_F1, _G]}, {"$never": [_F2]}], "", []),
-    ([("f", {"a": 9})], [{"name": "f", "arguments": "$any"}], "", []),
-    ([("f", {"a": 9, "c": 1})], [{"name": "f", "arguments": {"$at_least": {"a": 9}}}], "", []),
-    ([("f", {"a": 8, "c": 1})], [{"name": "f", "arguments": {"$at_least": {"a": 9}}}],
-     "wrong_argument", ["#0 f /a: wanted 9, got 8 (nearest: f(at least {\"a\":9}))"]),
-    ([("f", {"a": 8})], [{"name": "f", "arguments": {"a": {"$never": [9]}}}], "", []),
-    ([("f", {"a": 9})], [{"name": "f", "arguments": {"a": {"$never": [9, 8]}}}],
-     "wrong_argument", ["#0 f /a: wanted none of 9, 8, got 9 (nearest: f(a: none of 9, 8))"]),
-    ([("f", {"s": "Oslo, N"})],
-     [{"name": "f", "arguments": {"$at_least": {"s": {"$match": "regex", "$value": "Oslo.*"}}}}],
-     "", []),
-    ([F1, F2], [_F1], "count", ['#1 f: wanted no such call, got f({"a":2})']),
-    ([F2], [_F1, _G], "count",
-     ["#0 f /a: wanted 1, got 2 (nearest: f(a: 1))", 'no call: wanted g(), got f({"a":2})']),
-    ([("h", {}), F2, F1], [_F1], "count",
-     ["#0 h: wanted no such call, got h({})", '#1 f: wanted no such call, got f({"a":2})']),
-    ([], [_F1], "count", ["no call: wanted f(a: 1), got no call"]),
-    ([F1], [], "unexpected_call", ['#0 f: wanted no such call, got f({"a":1})']),
-]  # fmt: skip
 
 
-@asked_of(("calls", "target", "code", "rows"), RULED)
+@every_case
 def test_rules_of_a_target(calls: list[Any], target: Any, code: str, rows: list[str]) -> None:
     match = match_calls(calls, target, TOOLS)
     assert (match.code, match.ok) == (code, not code), match
@@ -152,30 +106,7 @@ def test_a_rule_that_cannot_be_read_is_named(target: Any, says: str) -> None:
     assert says in complaint[0]
 
 
-CALLS: list[tuple[list[Any], list[Any], str]] = [
-    ([], [], ""),
-    ([("f", {})], [], "unexpected_call"),
-    ([], [call(a=1)], "count"),
-    ([("g", {"a": 1})], [call(a=1)], "name"),
-    ([("g", {"a": 1})], [{"name": {"$any": ["f", "g"]}, "arguments": {"a": 1}}], ""),
-    (
-        [("f", {"a": 1})],
-        [{"name": "f", "arguments": {"a": 1}}, {"name": "f", "$optional": True}],
-        "",
-    ),
-    ([("f", {"a": 1})] * 2, [call(a=1)], "count"),
-    ([("f", {"a": 2}), ("f", {"a": 1})], [call(a=1), call(a=2)], ""),
-    ([("f", {"a": 1}), ("f", {"a": 1})], [call(a=1), call(a=2)], "wrong_argument"),
-    ([("f", {"a": 3})], [{"$any": [call(a=1), call(a=3)]}], ""),
-    # one call fits both wishes, the other only the first: the pairing must give way
-    ([("f", {"a": 1}), ("f", {"a": 2})], [call(a={"$any": [1, 2]}), call(a=1)], ""),
-    # what is left over is required
-    ([("f", {"a": 9})], [{**call(a=9), "$optional": True}, call(a=1)], "wrong_argument"),
-    ([("f", {"a": 1})], [{**call(a={"$any": [1, 2]}), "$optional": True}, call(a=1)], ""),
-]
-
-
-@pytest.mark.parametrize(("calls", "target", "code"), CALLS)
+@every_case
 def test_several_calls(calls: list[Any], target: list[Any], code: str) -> None:
     match = match_calls(calls, target, TOOLS)
     assert (match.code, match.ok) == (code, not code), match

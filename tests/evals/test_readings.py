@@ -12,6 +12,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.render_samples import HOSTILE
+from tests.tables import asked_of
 from toolparse_lab.core.errors import BadOptions, UnknownProtocol
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.views import render_ansi, render_result
@@ -109,7 +110,7 @@ def test_the_frame_holds_what_the_readings_say() -> None:
     assert broken["error_codes"][0]
 
 
-@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+@asked_of("hostile", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_is_only_shown(hostile: str) -> None:
     text = f'<tool_call>{{"name": {json.dumps(hostile)}, "arguments": {{}}}}</tool_call>{hostile}'
 

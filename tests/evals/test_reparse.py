@@ -18,11 +18,11 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from tests.recorded import recorded_run
+from tests.tables import every_case
+from toolparse_lab.core import errors
 from toolparse_lab.core.errors import (
     BadOptions,
-    IncompleteError,
     StoreError,
-    UnknownProtocol,
     UnreadableInput,
 )
 from toolparse_lab.core.types import Policy
@@ -30,7 +30,7 @@ from toolparse_lab.evals import engines as pools
 from toolparse_lab.evals import reparse as engines
 from toolparse_lab.evals.engines import ENGINES
 from toolparse_lab.evals.frames.parsing import NEEDED, parse_frame
-from toolparse_lab.evals.frames.recorded import join_frames, read_frame, trials_frame, write_frame
+from toolparse_lab.evals.frames.recorded import read_frame, trials_frame, write_frame
 from toolparse_lab.evals.reparse import Answers, reparse
 from toolparse_lab.formats.base import Protocol
 
@@ -38,7 +38,11 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 ANSWERS = 4 * 28  # of each third case in four arms
-PROTOCOLS = ("hermes", "auto")
+# One of your own is sent to other processes as it is.
+OWN = Protocol.from_spec(
+    id="bracketed", opener="<tool_call>", closer="</tool_call>", name_key="name"
+)
+PROTOCOLS = ("hermes", "auto", OWN)
 POLICIES: tuple[Policy, ...] = ("none", "safe")
 
 
@@ -162,38 +166,17 @@ def test_nothing_half_written_is_left(
     assert list(tmp_path.iterdir()) == []
 
 
-WRONG: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
-    "no path": ("none.parquet", {}, UnreadableInput, "no such file or folder"),
-    "no paths": ([], {}, UnreadableInput, "no file to read"),
-    "a number": (3, {}, UnreadableInput, "this holds no recorded answers"),
-    "numbers": ([3], {}, UnreadableInput, "this holds no recorded answers"),
-    "no engine": ("FRAME", {"engine": "ray"}, BadOptions, "no engine of this name"),
-    "no workers": ("FRAME", {"workers": 0}, BadOptions, "workers is a number"),
-    "no rows": ("FRAME", {"batch_rows": 0}, BadOptions, "batch_rows is a number"),
-    "workers of one process": (
-        "FRAME",
-        {"engine": "serial", "workers": 2},
-        BadOptions,
-        "only the engine 'processes'",
-    ),
-    "no protocol": (
-        "FRAME",
-        {"protocols": ["hermess"]},
-        UnknownProtocol,
-        "no protocol of this name",
-    ),
-    "a wrong suffix": ("FRAME", {"to": "a.csv"}, BadOptions, "frames are written as Parquet"),
-}
+@every_case
+def test_wrong_use(source: Any, how: dict[str, Any], error: str, said: str, workplace: Any) -> None:
+    with pytest.raises(getattr(errors, error), match=said):
+        reparse(workplace if source == "FRAME" else source, **how)
 
 
-@pytest.mark.parametrize(("source", "how", "error", "said"), WRONG.values(), ids=WRONG)
-def test_wrong_use(
-    source: Any, how: dict[str, Any], error: type[Exception], said: str, frame: pd.DataFrame,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+@pytest.fixture
+def workplace(frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    """The frame, in a folder that is empty."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(error, match=said):
-        reparse(frame if isinstance(source, str) and source == "FRAME" else source, **how)
+    return frame
 
 
 def test_missing_columns_are_named_with_their_file(frame: pd.DataFrame, tmp_path: Path) -> None:
@@ -234,18 +217,6 @@ def test_a_folder_that_cannot_be_written(frame: pd.DataFrame, tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError):
         reparse(frame, to=tmp_path / "file" / "out.parquet", engine="serial")
-
-
-def test_a_protocol_of_your_own_reaches_the_workers(
-    frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engines, "FEW", 0)
-    own = Protocol.from_spec(
-        id="bracketed", opener="<tool_call>", closer="</tool_call>", name_key="name"
-    )
-    assert_frame_equal(
-        reparse(frame, [own], progress=False, workers=1), reparse(frame, [own], engine="serial")
-    )
 
 
 # processes of their own: what happens to a script
@@ -308,34 +279,18 @@ LONG = """
     import pandas as pd
     frame = pd.read_parquet("in.parquet")
     frame = pd.concat([frame.assign(run_id=str(n), raw=frame["raw"] + str(n)) for n in range(450)])
-    from toolparse_lab.core.errors import IncompleteError
-    import multiprocessing, threading, time, os, signal
+    import multiprocessing, threading, time, os
     def workers():
         while not (found := multiprocessing.active_children()):
             time.sleep(0.05)
         print("workers", *(p.pid for p in found), flush=True)
-        return found
-    def killer():
-        found = workers()
-        time.sleep(0.5)
-        os.kill(found[0].pid, signal.SIGKILL)
-    threading.Thread(target=killer if "kill" in sys.argv else workers, daemon=True).start()
+    threading.Thread(target=workers, daemon=True).start()
     try:
         reparse(frame, workers=2, batch_rows=50, to="out.parquet", progress=False)
-    except IncompleteError as e:
-        print(e)
     except KeyboardInterrupt:
         print("interrupted")
     print("left", len(multiprocessing.active_children()), sorted(os.listdir()))
 """
-
-
-def test_a_worker_that_dies_is_told(frame: pd.DataFrame, tmp_path: Path) -> None:
-    done = run_script([*script(tmp_path, frame, LONG), "kill"], tmp_path)
-    assert (
-        "a process ended before its answers were read\n  got: killed by signal 9" in done.stdout
-    ), done.stderr
-    assert "left 0 ['in.parquet', 'script.py']" in done.stdout
 
 
 def test_ctrl_c_ends_the_workers(frame: pd.DataFrame, tmp_path: Path) -> None:
@@ -358,13 +313,3 @@ def test_ctrl_c_ends_the_workers(frame: pd.DataFrame, tmp_path: Path) -> None:
     assert out.splitlines()[-2:] == ["interrupted", "left 0 ['in.parquet', 'script.py']"], out + err
     assert err == ""
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
-
-
-def test_the_exception_of_a_lost_worker_is_ours() -> None:
-    assert issubclass(IncompleteError, Exception)
-    assert IncompleteError("x", code="worker-lost").exit_code == 3
-
-
-def test_rows_joined_from_parts_are_one_frame(expected: pd.DataFrame) -> None:
-    parts = [expected.iloc[at : at + 40] for at in range(0, len(expected), 40)]
-    assert_frame_equal(join_frames(parts, "trials"), expected)

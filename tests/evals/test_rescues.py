@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import toolparse_lab as tp
+from tests.tables import every_case
 from tests.tools import tool_named
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
@@ -39,52 +38,9 @@ def scored(
     return score_text(Case("c", "?", TOOLS, target), tp.parse(raw, protocol, TOOLS))
 
 
-ROWS: list[tuple[str, str, Any, tuple[tuple[str, int, int], ...]]] = [
-    ("nothing was changed", '{"n": 1}', {"n": 1}, ()),
-    ("right", '{"n": "1"}', {"n": 1}, ((INT, 1, 0),)),
-    ("wrong", '{"n": "7"}', {"n": 1}, ((INT, 0, 1),)),
-    ("another value is wrong", '{"n": "1", "m": 9}', {"n": 1, "m": 2}, ((INT, 1, 0),)),
-    ("one of two", '{"n": "1", "m": "9"}', {"n": 1, "m": 2}, ((INT, 1, 1),)),
-    ("something is missing", '{"n": "1"}', {"n": 1, "m": 2}, ((INT, 1, 0),)),
-    ("nobody wanted it", '{"n": "1"}', {}, ((INT, 0, 1),)),
-    ("in an object", '{"to": {"id": "5"}, "s": "y"}', {"to": {"id": 5}, "s": "x"}, ((INT, 1, 0),)),
-    ("in a list of another length", '{"tags": ["3"]}', {"tags": [3, 4]}, ((INT, 1, 0),)),
-    ("beyond the list", '{"tags": [3, "4"]}', {"tags": [3]}, ((INT, 0, 1),)),
-    (
-        "an alternative has it",
-        '{"tags": ["3", 9, 9]}',
-        {"tags": {"$any": [[4, 4], [3, 4]]}},
-        ((INT, 1, 0),),
-    ),
-    ("one of several values", '{"n": "2"}', {"n": {"$any": [1, 2]}}, ((INT, 1, 0),)),
-    (
-        "a repair by its own value",
-        '{"s": \'x\', "n": 9}',
-        {"s": "x", "n": 1},
-        (("rjson.single-quotes", 1, 0),),
-    ),
-    (
-        "a repair of a wrong value",
-        '{"s": \'y\', "n": 1}',
-        {"s": "x", "n": 1},
-        (("rjson.single-quotes", 0, 1),),
-    ),
-    (
-        "a repair of the whole by its names",
-        '{"n": 9,}',
-        {"n": 1},
-        (("rjson.trailing-comma", 1, 0),),
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("body", "wanted", "rescues"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
-)
-def test_a_rule_is_judged_at_its_own_place(
-    body: str, wanted: Any, rescues: tuple[tuple[str, int, int], ...]
-) -> None:
-    assert scored(body, wanted).rescues == rescues
+@every_case
+def test_a_rule_is_judged_at_its_own_place(body: str, wanted: Any, rescues: list[Any]) -> None:
+    assert [list(counted) for counted in scored(body, wanted).rescues] == rescues
 
 
 def test_reading_rules_are_judged_at_their_place() -> None:

@@ -91,7 +91,13 @@ def test_labelled(row: dict[str, Any]) -> None:
     assert {k: getattr(score, k) for k in LABELLED if k in row} == {
         k: row[k] for k in LABELLED if k in row
     }, score
-    assert score.sub_code in SUB_CODES or not score.sub_code or score.outcome == "provider_error"
+    if row["target"] is None or score.outcome == "provider_error":
+        assert score.success is score.strict is score.repaired is score.safe is None
+        return
+    assert score.sub_code in SUB_CODES or not score.sub_code
+    assert score.success is (score.outcome in SUCCESSES)
+    assert not score.strict or score.repaired, "what is right as written is right after repair"
+    assert score.coerced is score.success
 
 
 def test_every_outcome_and_sub_code_is_labelled_with_a_reason() -> None:
@@ -118,17 +124,6 @@ def test_an_attempt_that_cannot_be_read_is_never_a_correct_abstention() -> None:
                 assert score_row({**row, "target": target}).outcome == "attempted_unparseable", row[
                     "id"
                 ]
-
-
-@asked_of("row", ROWS, ids=lambda r: r["id"])
-def test_levels_are_consistent(row: dict[str, Any]) -> None:
-    score = score_row(row)
-    if row["target"] is None or score.outcome == "provider_error":
-        assert score.success is score.strict is score.repaired is score.safe is None
-        return
-    assert score.success is (score.outcome in SUCCESSES)
-    assert not score.strict or score.repaired, "what is right as written is right after repair"
-    assert score.coerced is score.success
 
 
 def test_nothing_recorded_or_parsed_has_no_score() -> None:
@@ -208,62 +203,21 @@ def make_call(raw: str, arguments: str, origins: dict[str, Origin], **more: Any)
     )
 
 
-FABRICATIONS: list[tuple[str, str, dict[str, Any], str]] = [
-    # raw, arguments, the rest of the call, what is said to be fabricated
-    ('f "Paris"', '{"a":"Paris"}', {"origins": {"/a": Origin(Span(3, 8))}}, ""),
-    ('f "Paris"', '{"a":"Rome"}', {"origins": {"/a": Origin(Span(3, 8))}}, "/a"),
-    ('f "Paris"', '{"a":"Paris"}', {"origins": {"/a": Origin(Span(3, 8), False)}}, "/a"),
-    ('f "Paris"', '{"a":"Paris"}', {"origins": {}}, "/a"),
-    ("g 1", '{"a":1}', {"origins": {"/a": Origin(Span(2, 3))}}, "name"),
-    ("f 1.0", '{"a":1}', {"origins": {"/a": Origin(Span(2, 5))}}, ""),
-    ("f 2", '{"a":1}', {"origins": {"/a": Origin(Span(2, 3))}}, "/a"),
-    ("f True", '{"a":true}', {"origins": {"/a": Origin(Span(2, 6))}}, ""),
-    ("f True", '{"a":false}', {"origins": {"/a": Origin(Span(2, 6))}}, "/a"),
-    ("f x\\u0041\\n", '{"a":"xA\\n"}', {"origins": {"/a": Origin(Span(2, 11))}}, ""),
-    ("f a&amp;b", '{"a":"a&b"}', {"origins": {"/a": Origin(Span(2, 9))}}, ""),
-    ("f ", "{}", {"origins": {}}, ""),
-    (
-        "f tru",
-        '{"a":true}',
-        {
-            "origins": {"/a": Origin(Span(2, 5))},
-            "edits": (Edit(Span(2, 5), "true", "rjson.unquoted-value"),),
-        },
-        "",
-    ),
-    (
-        "f ?",
-        '{"a":"Paris"}',
-        {
-            "origins": {"/a": Origin(Span(2, 3))},
-            "edits": (Edit(Span(3, 3), "Rome", "rjson.unescaped-quote"),),
-        },
-        "/a",
-    ),
-    (
-        "f 3 ",
-        '{"a":[3]}',
-        {
-            "origins": {"/a": Origin(Span(2, 4)), "/a/0": Origin(Span(2, 4), False)},
-            "steps": (Step("coerce", "coerce.wrap-array", "/a", Span(2, 4), 3, [3]),),
-        },
-        "",
-    ),
-    (
-        "f N/A",
-        '{"a":[0]}',
-        {
-            "origins": {"/a/0": Origin(Span(2, 5), False)},
-            "steps": (Step("coerce", "coerce.array-from-csv", "/a", Span(2, 5), "N/A", [0]),),
-        },
-        "/a/0",
-    ),
-]
-
-
-@pytest.mark.parametrize(("raw", "arguments", "more", "culprit"), FABRICATIONS)
-def test_fabrication(raw: str, arguments: str, more: dict[str, Any], culprit: str) -> None:
-    why = find_fabrication(raw, make_call(raw, arguments, **more))
+@every_case
+def test_fabrication(
+    raw: str, arguments: str, origins: dict[str, Any], edits: Any, steps: Any, culprit: str
+) -> None:
+    """Of an origin its start and end, and false where it is not exact."""
+    call = make_call(
+        raw,
+        arguments,
+        {path: Origin(Span(*place[:2]), *place[2:]) for path, place in origins.items()},
+        edits=tuple(Edit(Span(start, end), *more) for start, end, *more in edits),
+        steps=tuple(
+            Step("coerce", rule, path, Span(*span), *values) for rule, path, span, *values in steps
+        ),
+    )
+    why = find_fabrication(raw, call)
     assert (culprit in why) if culprit else why == "", why
 
 

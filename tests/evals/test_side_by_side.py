@@ -9,6 +9,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.render_samples import HOSTILE, hostile
+from tests.tables import asked_of
 from tests.views.test_html import Reader
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.core.types import ParseResult
@@ -89,7 +90,7 @@ def test_the_pieces_are_the_text() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+@asked_of("text", HOSTILE.values(), ids=HOSTILE)
 def test_model_text_is_text_in_the_page(text: str) -> None:
     result = hostile(text)
     other = tp.parse(result.raw, "gemma", [])

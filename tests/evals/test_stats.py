@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats as scipy_stats
 
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures import stats
@@ -141,39 +140,6 @@ def test_pass_at_k_and_pass_all_k_count_every_choice(k: int) -> None:
 
 # Figures that others have published or printed, so that a mistake shared with a library would show
 # too.
-
-
-def test_wilson_against_newcombe() -> None:
-    """R. G. Newcombe, Two-sided confidence intervals for the single proportion, Statistics in
-    Medicine 17 (1998), table I, method 3."""
-    for k, n, low, high in (
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-        (0, 20, 0.0, 0.1611),
-        (1, 29, 0.0061, 0.1718),
-    ):
-        got = stats.wilson(k, n)
-        assert (got.low, got.high) == pytest.approx((low, high), abs=5e-5)
-
-
-def test_pass_at_k_against_its_definition() -> None:
-    """M. Chen et al., Evaluating large language models trained on code (2021): 1 - C(n-c, k) / C(n,
-    k)."""
-    values = [True] * 3 + [False] * 7
-    assert stats.pass_at_k(values, ["a"] * 10, 1) == pytest.approx(0.3)
-    assert stats.pass_at_k(values, ["a"] * 10, 5) == pytest.approx(1 - 21 / 252)
-    assert stats.pass_all_k(values, ["a"] * 10, 3) == pytest.approx(1 / 120)
-
-
-def test_coverage_of_the_clustered_interval() -> None:
-    rng = np.random.default_rng(7)
-    hits = 0
-    for _ in range(300):
-        chances = rng.beta(1.2, 0.8, 30)
-        values = [bool(x) for x in (rng.random((30, 3)) < chances[:, None]).ravel()]
-        i = stats.clustered_interval(values, [c for c in range(30) for _ in range(3)])
-        hits += i.low <= 0.6 <= i.high
-    assert scipy_stats.binomtest(hits, 300, 0.95).pvalue > 0.001, hits
 
 
 def test_one_case_says_nothing_of_others() -> None:
