@@ -235,11 +235,26 @@ def _of_value(x: Any) -> Iterator[Complaint]:
             if name == "regex" and (reason := _regex_complaint(pattern)):
                 yield f"this is no regular expression: {reason}", pattern, "a regular expression"
     elif isinstance(x, Mapping):
+        yield from _of_near_wish(x)
         inner = x.values()
     elif isinstance(x, list):
         inner = x
     for value in inner:
         yield from _of_value(value)
+
+
+def _of_near_wish(x: Mapping[str, Any]) -> Iterator[Complaint]:
+    # As a value it would equal no argument, and nobody would be told.
+    names = [key for key in x if isinstance(key, str) and key.startswith("$")]
+    unknown = [key for key in names if key not in WISHES]
+    if not unknown or len(names) < len(x):
+        return
+    as_value = f'{{"$value": …}} around it, if it is a value; keys of a wish: {", ".join(sorted(WISHES))}'
+    if len(unknown) < len(names):
+        yield f"unknown key {unknown[0]!r} in a wish", x, as_value
+    elif len(names) == 1 and names[0][1:] in MATCHERS:
+        wish = f'{{"$match": "{names[0][1:]}", "$value": …}}'
+        yield f"a matcher is named in $match, not as {names[0]}", x, f"{wish}; or {as_value}"
 
 
 @lru_cache(maxsize=1024)
