@@ -96,7 +96,11 @@ def render_text(report: Report, width: int | None = None) -> str:
         lines += [table, ""]
     # These two show trials to look at, which no width takes away.
     wide = [x for x in (failures(report), codes(report)) if x.rows]
-    others = [x for x in listings_of(report) if x.title not in SAID_BEFORE]
+    if len(wide) == 2 and _counts(wide[0]) >= _counts(wide[1]):  # each failure has one code
+        wide.pop()
+    # Without targets the first table has the verdicts.
+    said = SAID_BEFORE if report.has_targets else {*SAID_BEFORE, "Verdicts"}
+    others = [x for x in listings_of(report) if x.title not in said]
     for listing, most in [*((x, None) for x in wide), *((x, width) for x in others)]:
         # A ladder without its last rungs would say nothing of them.
         table, _ = _fitting(listing, most, None if listing.title == RUNGS else _MOST_ROWS)
@@ -113,6 +117,10 @@ def render_text(report: Report, width: int | None = None) -> str:
             _printable(warning), prose, initial_indent="! ", subsequent_indent="  "
         )
     return "\n".join(lines).rstrip()
+
+
+def _counts(listing: Listing) -> set[tuple[str, int]]:
+    return {(str(row.get("sub_code") or row.get("code")), row["n"]) for row in listing.rows}
 
 
 def _fitting(
