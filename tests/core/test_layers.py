@@ -62,6 +62,7 @@ THIRD_PARTY = {
     "jsonschema": ("arguments/schema",),
     "jsonschema_specifications": ("arguments/schema",),
     "litellm": ("extensions/serve", "integrations/litellm_bridge", "runner"),
+    "lxml": ("formats/rxml",),
     "markupsafe": ("views",),
     "multidict": ("extensions/serve",),
     "numpy": ("evals", "extensions/study"),

@@ -1,4 +1,5 @@
-"""The robust-XML API: values, errors with their places, nodes, and its cost on hostile text."""
+"""The robust-XML API: values, errors with their places, nodes, both readers, and its cost on
+hostile text."""
 
 from __future__ import annotations
 
@@ -19,9 +20,13 @@ from tests.laws import examples
 from tests.tables import asked_of, each_case
 from tests.tools import object_schema
 from toolparse_lab.arguments.rjson.positions import apply_edits
+from toolparse_lab.arguments.schema.view import view_of
 from toolparse_lab.core import errors
 from toolparse_lab.core.values import leaves
 from toolparse_lab.formats import rxml
+from toolparse_lab.formats.rxml import fast
+from toolparse_lab.formats.rxml.element import Manner
+from toolparse_lab.formats.rxml.parsing import VOID
 
 STRING, NUMBER = {"type": "string"}, {"type": "number"}
 STRINGS = {"type": "array", "items": STRING}
@@ -37,6 +42,7 @@ SCHEMA: dict[str, Any] = object_schema(
     p={"type": "array", "prefixItems": [NUMBER, STRING]},
     z={"anyOf": [STRINGS, {"type": "null"}]},
 )
+MANNER = Manner(void=VOID, code=True, loose=True, max_depth=1000)
 
 
 def run(case: dict[str, Any], read: Callable[..., Any]) -> Any:
@@ -207,7 +213,71 @@ def test_nodes_as_text() -> None:
     )
 
 
-# random text
+# both readers
+
+NAMES = st.sampled_from(
+    ["s", "n", "l", "m", "o", "u", "p", "z", "t", "k", "x", "item", "br", "script"]
+)
+TEXTS = st.sampled_from(
+    [
+        "", " ", "1", "a b", " x\n", "&lt;", "&amp;amp;", "&nope;", "a,b", "é", "]]>", "&#32;",
+        "<!-- -->",
+    ]
+)  # fmt: skip
+
+
+def element(name: str, children: list[str], attributes: str) -> str:
+    inner = "".join(children)
+    return f"<{name}{attributes}>{inner}</{name}>" if inner else f"<{name}{attributes}/>"
+
+
+DOCUMENTS = st.lists(
+    st.recursive(
+        TEXTS,
+        lambda inner: st.builds(
+            element,
+            NAMES,
+            st.lists(inner, max_size=3),
+            st.sampled_from(["", "", "", "", "", " k='v'"]),
+        ),
+        max_leaves=12,
+    ),
+    max_size=4,
+).map("".join)
+DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
+def test_both_readers_agree() -> None:
+    sure = 0
+
+    @settings(deadline=None, max_examples=examples(200), suppress_health_check=list(HealthCheck))
+    @given(
+        DOCUMENTS
+        | DOCUMENTS.map(lambda d: f"{DECLARATION}<x>{d}</x>\n")
+        | DOCUMENTS.map(lambda d: DECLARATION + d),
+        st.sampled_from([SCHEMA, None, {"type": "object"}, {"type": "array", "items": STRING}]),
+    )
+    def agree(xml: str, schema: Any) -> None:
+        nonlocal sure
+        found = fast.read_well_formed(xml, view_of(schema), "#text", MANNER)
+        if found is None:
+            return
+        sure += 1
+        if list(found) == ["#text"]:  # text without an element is refused by both
+            for read in (rxml.parse, rxml.read):
+                with pytest.raises(rxml.RXMLParseError):
+                    read(xml, schema)
+            return
+        assert found == rxml.read(xml, schema).source
+
+    agree()
+    assert sure > 50, "the C-backed reader was hardly ever asked"
+
+
+@each_case
+def test_the_c_backed_reader_leaves_these_to_the_tolerant_one(xml: str) -> None:
+    assert fast.read_well_formed(xml, view_of(SCHEMA), "#text", MANNER) is None
+
 
 PIECES = st.sampled_from(
     ["<s>", "</s>", "<n>", "</n>", "<o>", "</o>", "<l>", "</l>", "<u>", "</u>", "<item>", "</item>", "<x>", "</x>",

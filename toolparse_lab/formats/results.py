@@ -268,7 +268,7 @@ class ElementResult:
 
     def write(self, result: ToolResult, literals: tuple[str, ...], ai_sdk_2: bool) -> str:
         # The AI SDK's shape keeps the declaration in front and escapes more than XML asks for.
-        from .rxml.writer import stringify  # parsing does without
+        from .rxml.writer import stringify  # loads lxml, which parsing does without
 
         content = result.output if ai_sdk_2 else result.content
         text = content if isinstance(content, str) else write_canonical(content)
