@@ -1,10 +1,10 @@
 """The workarounds for litellm.
 
 Each workaround was needed with litellm 1.106 and is harmless with the others that were tried, 1.80
-to 1.110. Those that change litellm or the process are here; `tests/runner/test_litellm.jsonl` lists what
-they and others take hold of, so that a change shows as its name and not as a strange answer. `make
-newest` meets a newer version: walk through both lists, take one out, and run the tests that its
-place names.
+to 1.110. Those that change litellm or the process are here; `tests/runner/test_litellm.jsonl` lists
+what they and others take hold of, so that a change shows as its name and not as a strange answer.
+`make newest` meets a newer version: walk through both lists, take one out, and run the tests that
+its place names.
 
 The workarounds that take hold of nothing:
 

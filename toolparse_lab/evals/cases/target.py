@@ -249,7 +249,8 @@ def _of_near_wish(x: Mapping[str, Any]) -> Iterator[Complaint]:
     unknown = [key for key in names if key not in WISHES]
     if not unknown or len(names) < len(x):
         return
-    as_value = f'{{"$value": …}} around it, if it is a value; keys of a wish: {", ".join(sorted(WISHES))}'
+    keys = ", ".join(sorted(WISHES))
+    as_value = f'{{"$value": …}} around it, if it is a value; keys of a wish: {keys}'
     if len(unknown) < len(names):
         yield f"unknown key {unknown[0]!r} in a wish", x, as_value
     elif len(names) == 1 and names[0][1:] in MATCHERS:
