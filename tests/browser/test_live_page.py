@@ -248,7 +248,7 @@ def address_of_a_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_nobody_enters_without_the_token(page: Page, address_of_a_run: str) -> None:
     bare = address_of_a_run.partition("?")[0]
-    for path in ("", "first", "first?token=wrong", "answer", "front/screens.js", "x"):
+    for path in ("", "first", "first?token=wrong", "answer", "reading", "front/screens.js", "x"):
         answer = page.request.get(bare + path)
         assert answer.status == 403, path
         assert TEXT not in answer.text()

@@ -102,6 +102,20 @@ def page(chromium: Browser) -> Iterator[Page]:
     page.close()
 
 
+@pytest.mark.parametrize("theme", ["auto", "light", "dark"])
+def test_the_switch_turns_the_theme_that_is_seen(
+    theme: str, page: Page, pages: dict[str, Path]
+) -> None:
+    text = pages["comparison"].read_text("utf-8")
+    page.set_content(text.replace("<html", f'<html data-theme="{theme}"', 1))
+    grounds = []
+    for _ in range(2):
+        grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        page.locator("label.tab").click()
+    dark, light = "rgb(20, 23, 26)", "rgb(255, 255, 255)"
+    assert grounds == ([dark, light] if theme == "dark" else [light, dark])
+
+
 @pytest.mark.parametrize("name", ["report", "comparison"])
 def test_hostile_text_stays_text(name: str, page: Page, pages: dict[str, Path]) -> None:
     watch = Watch(page)

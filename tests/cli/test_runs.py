@@ -833,3 +833,15 @@ def test_a_report_goes_by_clusters(recorded: Path, capsys: pytest.CaptureFixture
     assert coarse["ci_high"] - coarse["ci_low"] >= alone["ci_high"] - alone["ci_low"]
     assert main(["report", "--cluster", "categori"]) == 2
     assert "did you mean category" in capsys.readouterr().err
+
+
+def test_a_view_asks_what_the_user_said_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = [("user", "A?"), ("assistant", "No."), ("user", "B?"), ("assistant", "No.")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    Path("log.jsonl").write_text(json.dumps({"messages": messages}), "utf-8")
+    assert main(["ingest", "log.jsonl"]) == 0
+    assert main(["view", "--case", "row-1#1"]) == 0
+    assert "asked:  turn 2: B?\n" in capsys.readouterr().out

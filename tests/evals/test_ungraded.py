@@ -170,6 +170,7 @@ def test_one_definition_of_a_failure(tmp_path: Path, capsys: Any) -> None:
         assert listed == expected
         assert main(["report", "--score", "--failed", "--json", "--store", store]) == 0
         assert len(json.loads(capsys.readouterr().out)) == 51
+        assert report.title == "log.jsonl"
         page = report.html(page=True)
         assert "46 of 200 answers cannot be executed" in page
         assert "46 of 200 answers cannot be executed" in report.text()

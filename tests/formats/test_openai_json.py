@@ -55,6 +55,19 @@ def test_what_is_wrong_is_shown_where_it_stands() -> None:
     assert raw[span.start :].startswith("oops")
 
 
+def test_a_key_with_two_values_has_both_readings() -> None:
+    arguments = json.dumps('{"a": 1, "a": 2}')
+    raw = f'{{"content":null,"tool_calls":[{{"function":{{"name":"f","arguments":{arguments}}}}}]}}'
+    readings = tp.parse(raw, "openai_json", TOOLS).calls[0].readings
+    assert [(reading.name, reading.arguments) for reading in readings] == [
+        ("f", {"a": 1}),
+        ("f", {"a": 2}),
+    ]
+    # Each leaves out the other member, at its place in the response.
+    left_out = [edit.span.of(raw) for reading in readings for edit in reading.edits]
+    assert left_out == [', \\"a\\": 2', '\\"a\\": 1,']
+
+
 def test_events_say_texts_and_calls_of_their_own() -> None:
     raw = '{"content":"a\\nb","tool_calls":[{"id":"x","function":{"name":"f","arguments":"{}"}}]}'
     _, log = run_chunks([raw[:30], raw[30:]], "openai_json", TOOLS)

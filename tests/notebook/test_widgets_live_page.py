@@ -190,6 +190,57 @@ def test_the_first_sentence_and_the_causes_are_those_of_the_answers(tmp_path: Pa
     assert view.answer({"kind": "clear"})["said"] == "9 answers"
 
 
+def test_a_line_marks_what_matters_and_a_reading_stands_once(tmp_path: Path) -> None:
+    call = '<tool_call>{"name": "f", "arguments": {"x": %s}}</tool_call>'
+    cut = (call % f'"{"long " * 12}"')[:90]
+    texts = [call % "1", call % '"1"', call % '1, "x": 2', cut]
+    with tp.Lab(tmp_path / "lines.db") as lab:
+        rows = [{"input": "q", "raw": text} for text in texts]
+        rows[-1]["finish_reason"] = "length"
+        view = lab.ingest(rows, tools=TOOLS).browse()
+    marks = {}
+    for number, group in enumerate(view._rows.groups):
+        html = view.answer({"kind": "group", "value": number})["html"]
+        marks[group.word] = re.findall(r"<mark[^>]*>([^<]*)</mark>", html)
+    assert marks == {
+        "cut off": ["ends here"],
+        "same key twice": ["&quot;x&quot;: 1, &quot;x&quot;: 2"],
+        "after repair": ["1"],
+        "as written": [],
+    }
+    view.answer({"kind": "clear"})
+    ends = re.search(r'class="x">([^<]*)<mark class="end">', view.static_html())
+    assert ends is not None
+    assert len(ends[1]) < 40, "a phone shows all of it"
+    # Nobody knows the format, which is no row of a table then.
+    assert '<th scope="row">executable</th>' in view.static_html()
+    first, second = (view.answer({"kind": "step", "by": 1})["html"] for _ in range(2))
+    assert "the token limit was reached" in first
+    assert "cannot be told" not in first
+    assert second.count("It may be one of these.") == 1
+    assert second.count("f(x=1)") == second.count("f(x=2)") == 1
+    assert "cost 1" not in second
+
+
+def test_a_page_tells_how_much_of_a_large_log_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = ingested(tmp_path / "runs.db")
+    subject = {"store": str(tmp_path / "runs.db"), "run": run_id, "trial": None}
+    views = live_page.OpenViews({**subject, "protocol": None, "policy": "lossy"})
+    told: list[str] = []
+    heard = live_page.OpenViews._heard
+
+    def hear(self: live_page.OpenViews, done: int, total: int | None) -> None:
+        heard(self, done, total)
+        told.append(self.reading)
+
+    monkeypatch.setattr(live_page.OpenViews, "_heard", hear)
+    views.first("", "")
+    assert told == ["Reading 0 of 2 answers …", "Reading 2 of 2 answers …"]
+    assert views.reading == "Reading …"
+
+
 def test_a_wrong_value_stands_beside_the_expected_one(tmp_path: Path) -> None:
     text = '<tool_call>{"name": "f", "arguments": {"x": 2}}</tool_call>'
     target = [{"name": "f", "arguments": {"x": 1}}]

@@ -165,6 +165,10 @@ class Run:
         return self._views()[0]
 
     @property
+    def _title(self) -> str:
+        return Path(self.plan.cases.source or "").name or self.run_id
+
+    @property
     def _readings(self) -> CachedParses:
         return self._views()[1]
 
@@ -422,6 +426,7 @@ class Run:
             calls=lambda: self.calls_df(policies=(policy,)),
             arms=self._levels(),
         )
+        options.setdefault("title", self._title)
         return Report(view, by, policy=policy, baseline=baseline, **options)
 
     def _columns(self, others: Iterable[str], policies: Sequence[Policy]) -> Frame:
@@ -469,7 +474,7 @@ class Run:
             calls=self.calls_df(policies=(policy,)),
             cluster=self.plan.cluster or None,
             opener=lambda trial_id: self._at(list(places.loc[trial_id]), policy),
-            title=Path(self.plan.cases.source or "").name or self.run_id,
+            title=self._title,
             facts=f"{created.day} {created:%b %Y, %H:%M}",
         )
 

@@ -30,7 +30,7 @@ from ..views.sentences import sentence_of_answer
 from ..views.show import shorten, visible
 from ..views.templating import Markup, macro
 from ..views.words import Group, word_of
-from .bench import Desk, cards_of, conversation_of, next_steps, setups_of
+from .bench import Desk, conversation_of, next_steps, setups_of
 from .page import as_widget, write_view
 from .widget import Screen
 
@@ -292,7 +292,7 @@ class Browser(Screen):
         noun = "right" if rows.has_targets else "executable"
         heat = []
         for row in names:
-            title = noun if len(names) == 1 and row in ("", "native") else row
+            title = noun if len(names) == 1 and row in ("", "native", "auto") else row
             cells = [self._cell(by_names.get((row, column)), filtered) for column in columns]
             heat.append((title, cells))
         # Rates are of all; counts by cause follow the filters, in the same columns.
@@ -378,7 +378,7 @@ class Browser(Screen):
         shown: dict[str, Any] = {
             "title": shorten(text_of_cell(row.get("case_id")), 80),
             "asked": [["user", text_of_cell(row.get("input"))]],
-            "cards": [], "view": "", "tools": "", "exchange": [],
+            "view": "", "tools": "", "exchange": [],
         }  # fmt: skip
         result, faults = None, []
         try:
@@ -387,7 +387,6 @@ class Browser(Screen):
             setup = setups_of(trial or result)[0]
             shown["asked"] = conversation_of(setup) or shown["asked"]
             shown["view"] = Markup(render_result(result, faults, stage="raw"))
-            shown["cards"] = cards_of(result, setup)
             shown["tool_names"] = shorten(", ".join(tool.name for tool in setup.tools), 200)
             shown["tools"] = "\n".join(_signature(tool) for tool in setup.tools)[:20_000]
             shown["exchange"] = [
@@ -427,8 +426,8 @@ class Browser(Screen):
                 beside = "could be executed" if executable else ""
         elif result is not None and not result.calls:
             look, pill = look_of("none")
-        if trial is not None and trial.blame.layer in _LAYERS and self._rows.failed[number]:
-            about.append(_LAYERS[trial.blame.layer])
+        if trial is not None and self._rows.failed[number] and trial.blame.code != "token_limit":
+            about += filter(None, [_LAYERS.get(trial.blame.layer)])
         names = [text_of_cell(row.get(name)) for name in ("model", "prompt_protocol", "case_id")]
         about += names if self._has_formats else [names[0], names[2]]
         sentence = sentence_of_answer(result, faults, *_codes(row))

@@ -12,11 +12,8 @@ let last = Promise.resolve();
 function fail(text) {
   if (screen) screen.complain(text);
   else {
-    const words = document.createElement("p");
-    words.className = "alert err";
-    words.setAttribute("role", "alert");
-    words.textContent = text;
-    box.replaceChildren(words);
+    box.innerHTML = '<p class="alert err" role="alert"></p>';
+    box.firstChild.textContent = text;
   }
 }
 
@@ -55,6 +52,8 @@ function send(message) {
   });
 }
 
+// A large log takes a while the first time.
+const clock = setInterval(() => ask("/reading").then(({ said }) => box.querySelector('p.empty[role="status"]')?.replaceChildren(said)).catch(() => {}), 400);
 try {
   const query = new URLSearchParams({ view: sessionStorage.getItem(KEPT + run) || "", run, place: location.search.slice(1) });
   const first = await ask(`/first?${query}`);
@@ -69,3 +68,4 @@ try {
 } catch (error) {
   fail(error.message);
 }
+clearInterval(clock);

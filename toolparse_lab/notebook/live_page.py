@@ -28,6 +28,7 @@ from tornado.web import Application, RequestHandler
 from ..core import hooks
 from ..core.errors import BadOptions, UnknownName
 from ..lab import Lab
+from ..runner.progress import TOLD
 from ..views.templating import style_sheet
 from .bench import Workbench, workbench
 from .browser import Browser
@@ -49,7 +50,7 @@ _PAGE = """<!doctype html>
 <title>toolparse</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="/front/style.css">
-<body class="tpx page"><main id="view"><p class="empty" role="status">Reading …</p></main>
+<body class="tpx page"><main id="view"><p class="empty" role="status">{reading}</p></main>
 <script type="module" src="/front/live_page.js"></script>
 </html>
 """
@@ -70,6 +71,7 @@ class OpenViews:
     def __init__(self, subject: Mapping[str, Any]) -> None:
         """subject: as `serve_page` takes it."""
         self.subject = subject
+        self.reading = "Reading …"
         self._lab: Lab | None = None
         self._views: OrderedDict[str, View] = OrderedDict()
 
@@ -87,6 +89,7 @@ class OpenViews:
                 self._views.popitem(last=False)
         view = self._views[view_id]
         self._views.move_to_end(view_id)
+        self.reading = "Reading …"
         title = "Workbench"
         if isinstance(view, Browser):
             title = view.reply({"kind": "place", "place": dict(parse_qsl(place))})["title"]
@@ -107,7 +110,11 @@ class OpenViews:
         page = hooks.call("figure_html", report, page=True, answers=f"/run/{run_id}")
         return {"page": page}
 
+    def _heard(self, done: int, total: int | None) -> None:
+        self.reading = f"Reading {done:,} of {total or done:,} answers …"
+
     def _opened(self, run_id: str) -> Any:
+        TOLD.set(self._heard)
         # Left open: the notes of the view go into this store for as long as the page lives.
         self._lab = self._lab or Lab(self.subject["store"])
         return self._lab.open(run_id)
@@ -159,6 +166,7 @@ async def _serve(
         pages = [
             (r"/first", _First, shared),
             (r"/answer", _Answer, shared),
+            (r"/reading", _Reading, shared),
             (r"/report/([\w.-]+)", _Report, shared),
             (r"/front/([a-z_]+\.(?:js|css))", _Front, shared),
             (r"/(?:run/([\w.-]+))?", _Page, shared),
@@ -245,7 +253,7 @@ class _Page(_Handler):
         subject = self.views.subject
         if run_id is None and (run := subject.get("run")) and subject.get("trial") is None:
             return self.redirect(f"/run/{run}")
-        self.finish(_PAGE.format(theme=escape(self.chosen_theme)))
+        self.finish(_PAGE.format(theme=escape(self.chosen_theme), reading=self.views.reading))
         return None
 
 
@@ -261,6 +269,11 @@ class _First(_Handler):
     async def get(self) -> None:
         names = ("view", "run", "place")
         await self.ask(self.views.first, *(self.get_query_argument(name, "") for name in names))
+
+
+class _Reading(_Handler):
+    def get(self) -> None:
+        self.finish({"said": self.views.reading})
 
 
 class _Answer(_Handler):

@@ -6,6 +6,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, TypeAlias
@@ -19,6 +20,9 @@ _LINE_INTERVAL = 10.0  # seconds between two lines of progress where nobody sees
 
 Show: TypeAlias = bool | Literal["lines"] | None
 """Show progress: None where someone can see it. "lines": a line now and then where nobody does."""
+
+TOLD: ContextVar[Callable[[int, int | None], None] | None] = ContextVar("told", default=None)
+"""Hears how many are finished, and of how many, where a page shows it."""
 
 
 def visible() -> bool:
@@ -44,8 +48,9 @@ class Progress:
         self._bar: Any = None
         self._last = 0.0
         self._lines = show == "lines" and not visible()
+        self._total, self._unit, self._count = total, unit, initial
+        self.advance(0)
         if show is False or self._lines or (show is None and not visible()):
-            self._total, self._unit, self._count = total, unit, initial
             self._last = time.monotonic()
             return
         with warnings.catch_warnings():
@@ -59,10 +64,12 @@ class Progress:
 
     def advance(self, count: int) -> None:
         """Add so many to the finished ones."""
+        self._count += count
+        if told := TOLD.get():
+            told(self._count, self._total)
         if self._bar is not None:
             self._bar.update(count)
         elif self._lines:
-            self._count += count
             now = time.monotonic()
             if now - self._last >= _LINE_INTERVAL:
                 self._last = now

@@ -16,9 +16,9 @@ from typing import Any
 from markupsafe import Markup
 
 from ..core.types import ParseResult, ToolCall
-from ..core.types.result import explain_readings, explain_sources
+from ..core.types.result import explain_sources
 from .cells import MAX_TOKENS, badge, text_html, text_of, tokens_html, tokens_line
-from .rows import Change, Fault, changes_of, place, protocol_words
+from .rows import Change, Fault, changes_of, json_of, place, protocol_words
 from .show import shorten, visible
 from .stages import STAGES, Parts, parts_of
 from .style import MARKS
@@ -28,6 +28,7 @@ from .words import word_of
 __all__ = ["badge", "pill_of", "render_diff", "render_result", "standalone", "table_of", "text_of"]
 
 MAX_CHANGES = 300  # of a call
+_MOST_READINGS, _MOST_CARDS = 6, 24  # of a call, and of all of them
 _PARSE = "views/templates/parse.html"
 _LOOKS = {
     "none": ("flat", "·"),
@@ -104,19 +105,42 @@ def view_of(
         "tree": Markup(_tree_html(parts)),  # noqa: S704
         "why": "" if result.calls else shorten(result.why(), 2_000),
         "changes": Markup(_changes_html(parts, faults)),  # noqa: S704
-        "notes": [*_said_of(result), *parts.notes],
+        "cards": [card for call in result.calls for card in _cards(call)][:_MOST_CARDS],
+        "notes": [*_sources_of(result), *parts.notes],
         "tokens": tokens_html(result) if result.tokens else "",
         "tokens_line": tokens_line(result),
         "more_tokens": max(len(result.tokens or ()) - MAX_TOKENS, 0),
     }
 
 
-def _said_of(result: ParseResult) -> Iterator[str]:
-    # What a refused call may be, and which values stand in the request.
+def _sources_of(result: ParseResult) -> Iterator[str]:
+    # Which values stand in the request.
     for call in islice(result.calls, MAX_CHANGES):
-        yield from (shorten(f"It may be {line}", 2_000) for line in explain_readings(call))
         if copied := explain_sources(call):
             yield shorten(copied, 2_000)
+
+
+def _cards(call: ToolCall) -> Iterator[dict[str, Any]]:
+    # What a refused call may be, and what of the text each reading keeps.
+    readings = call.readings[:_MOST_READINGS]
+    places = sorted(reading.edits[0].span.start for reading in readings if reading.edits)
+    for i, reading in enumerate(readings):
+        values = (f"{key}={json_of(value)}" for key, value in reading.arguments.items())
+        keeps = ", ".join(f"{edit.rule} at {edit.span.start}" for edit in reading.edits)
+        doubled = all(edit.rule == "rjson.double-key" for edit in reading.edits)
+        if reading.edits and doubled and len(places) == len(readings) > 1:
+            # Of a key with several values, each reading leaves out another one.
+            number = len(places) - places.index(reading.edits[0].span.start)
+            keeps = {
+                1: "keeps the first value",
+                len(places): "keeps the last value, as most JSON readers do",
+            }.get(number, f"keeps value {number} of {len(places)}")
+        yield {
+            "call": visible(shorten(f"{reading.name}({', '.join(values)})", 400)),
+            "why": visible(shorten("; ".join(filter(None, (keeps, reading.why))), 300)),
+            "at": {"call": call.index, "reading": i},
+            "ask": "",
+        }
 
 
 def render_diff(subject: ParseResult | ToolCall) -> str:

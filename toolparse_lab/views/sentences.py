@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from .show import shorten, visible
 from .words import cause_words
 
 _MOST_FAULTS = 3
+_QUESTION = 300  # characters
 _DOUBLED = ("decode.duplicate-key", "decode.duplicate-string-tag")
 _CUT_BY = {
     "length": "the token limit was reached",
@@ -77,9 +79,6 @@ def _stop(call: ToolCall, sub_code: str) -> str:
     return ""
 
 
-_DOUBLED = ("decode.duplicate-key", "decode.duplicate-string-tag")
-
-
 def _problem(problem: Problem, call: ToolCall | None) -> str:
     name = visible(problem.path.removeprefix("/"))
     message = visible(shorten(problem.message, 400))
@@ -125,3 +124,23 @@ def _found(call: ToolCall, path: str) -> str:
 def _sentence(text: str) -> str:
     text = visible(text)
     return text[:1].upper() + text[1:] + ("" if text[-1:] in ".?!" else ".")
+
+
+def question_of(asked: str) -> str:
+    """Return what was asked in one line: of the messages of a conversation the last of the user,
+    with its number where there are several.
+
+    >>> question_of('[{"role":"user","content":"A?"},{"role":"user","content":"B?"}]')
+    'turn 2: B?'
+    """
+    if asked.startswith("[{"):
+        try:
+            messages = json.loads(asked)
+        except (ValueError, RecursionError):
+            messages = []
+        said = [
+            m.get("content") for m in messages if isinstance(m, dict) and m.get("role") == "user"
+        ]
+        if said and isinstance(said[-1], str):
+            asked = said[-1] if len(said) == 1 else f"turn {len(said)}: {said[-1]}"
+    return asked[:_QUESTION].replace("\n", " ")

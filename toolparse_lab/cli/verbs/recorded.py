@@ -19,6 +19,7 @@ from ...formats.registry import protocols
 from ...notebook.page import export_html
 from ...runner.settings import Settings
 from ...views import render_ansi
+from ...views.sentences import question_of
 from ...views.show import visible
 from ...views.words import cause_words, groups_of
 from ..console import (
@@ -361,7 +362,7 @@ def _put_trial(trial: Trial, colored: bool) -> None:
         cause = cause_words(trial.cause)
         lines = [trial.label, f"failed: {cause.word} ({trial.cause}): {cause.hint}"]
     if trial.case.input_text:
-        lines.append(f"asked:  {trial.case.input_text}")
+        lines.append(f"asked:  {question_of(trial.case.input_text)}")
     if trial.case.target is not None:
         lines.append(f"wanted: {write_canonical(trial.case.target)}")
     completion = trial.completion

@@ -366,9 +366,12 @@ def _read_text(
             raise Refusal("decode.ambiguous", message, 0)
     except Refusal as refusal:
         _refuse(decoded, refusal, _place_in_text(refusal, text, base, source))
-        # Those with edits say where in the text, which is in a string of the body.
-        named = [replace(r, name=decoded.name) for r in refusal.readings if not r.edits]
-        decoded.readings = tuple(named)
+        # Their edits are in the text, which is in a string of the body.
+        for reading in refusal.readings:
+            at = source.nested_edits(0, base, text, list(reading.edits)) if reading.edits else []
+            if at is not None:
+                named = replace(reading, name=decoded.name, edits=tuple(at))
+                decoded.readings = (*decoded.readings, named)
         return
 
     decoded.arguments = value

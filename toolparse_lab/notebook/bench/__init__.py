@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from .view import conversation_of, next_steps, setups_of
-from .workbench import Desk, Workbench, cards_of, workbench
+from .workbench import Desk, Workbench, workbench
 
 __all__ = [
     "Desk",
     "Workbench",
-    "cards_of",
     "conversation_of",
     "next_steps",
     "setups_of",

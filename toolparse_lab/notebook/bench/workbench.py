@@ -41,7 +41,6 @@ from .view import (
 TEMPLATE = "notebook/templates/bench.html"
 _PARSE = "views/templates/parse.html"
 _ANSWER = "notebook/templates/answer.html"
-_MOST_READINGS = 6
 _MOST_UNDOS = 200
 _LABELS = {"protocol": "Read as", "coerce": "Policy", "reasoning": "Reasoning"}
 _KEEP = {"pytest": "As a test", "python": "As Python", "curl": "The request as curl"}
@@ -133,13 +132,19 @@ class Desk:
 
     def html(self) -> str:
         """Return the whole workbench."""
-        view = self._view()
+        view = macro(_PARSE, "view", self._view())
         return str(macro(TEMPLATE, "bench", {**self._shown(), **self._around(), "view": view}))
 
-    def _view(self) -> Markup:
+    def _view(self) -> dict[str, Any]:
+        # The parse view, in which a reading can be put in the text where its format can write it.
         parts = parts_of(self.result, self.faults)
         self._marks = parts.marks
-        return macro(_PARSE, "view", view_of(self.result, parts, self.faults, "raw", editor=True))
+        view = view_of(self.result, parts, self.faults, "raw", editor=True)
+        for card in view["cards"]:
+            call = self.result.calls[card["at"]["call"]]
+            if written(self.setup, call, call.readings[card["at"]["reading"]]) is not None:
+                card["ask"] = json.dumps({"kind": "take", **card["at"]})
+        return view
 
     def _shown(self) -> dict[str, Any]:
         # What changes with the text.
@@ -150,6 +155,7 @@ class Desk:
             look, pill = (
                 ("bad", "✗ Cannot be executed") if result.calls else look_of(result.verdict)
             )
+        stuck = look == "bad"
         if self.faults and executable:
             look, pill = "bad", "✗ Not what was expected"
         recorded = self._subjects[self._index]
@@ -164,10 +170,10 @@ class Desk:
         return {
             "look": look,
             "pill": pill,
+            "stuck": stuck,
             "sentence": self.sentence,
             "said": f"{said} · parsed in {self._milliseconds:.1f} ms",
             "error": self._error,
-            "cards": cards_of(result, setup),
             "wanted": [fault.sentence for fault in self.faults],
             "selects": selects,
             "switches": [(name, getattr(setup.options, name)) for name in ("repair", "recover")],
@@ -237,11 +243,9 @@ class Desk:
         except Exception:
             self.setup = before
             raise
-        parts = parts_of(self.result, self.faults)
-        view = view_of(self.result, parts, self.faults, "raw", editor=True)
-        shown = self._shown()
+        view, shown = self._view(), self._shown()
         html = [macro(TEMPLATE, name, shown) for name in ("options", "status", "after")]
-        bench: dict[str, Any] = {"marks": parts.marks}
+        bench: dict[str, Any] = {"marks": self._marks}
         if not typed:
             bench["raw"] = setup.raw
         return {
@@ -336,38 +340,6 @@ _QUESTIONS = {
 
 def _with(names: list[str], chosen: str) -> list[str]:
     return names if chosen in names else [chosen, *names]
-
-
-def cards_of(result: ParseResult, setup: Setup) -> list[dict[str, str]]:
-    """Return the readings of refused calls as cards: the call, what it keeps, and what puts it into
-    the text.
-    """
-    cards = []
-    for call in result.calls:
-        readings = call.readings[:_MOST_READINGS]
-        places = [reading.edits[0].span.start for reading in readings if reading.edits]
-        for i, reading in enumerate(readings):
-            names = [
-                f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in reading.arguments.items()
-            ]
-            doubled = all(edit.rule == "rjson.double-key" for edit in reading.edits)
-            keeps = ", ".join(f"{edit.rule} at {edit.span.start}" for edit in reading.edits)
-            if reading.edits and doubled and len(places) == len(readings) > 1:
-                at = reading.edits[0].span.start
-                keeps = f"keeps value {len(places) - sorted(places).index(at)} of {len(places)}"
-                if at == max(places):
-                    keeps = "keeps the first value"
-                elif at == min(places):
-                    keeps = "keeps the last value, as most JSON readers do"
-            ask = json.dumps({"kind": "take", "call": call.index, "reading": i})
-            cards.append(
-                {
-                    "call": visible(shorten(f"{reading.name}({', '.join(names)})", 400)),
-                    "why": visible(shorten("; ".join(filter(None, (keeps, reading.why))), 300)),
-                    "ask": "" if written(setup, call, reading) is None else ask,
-                }
-            )
-    return cards
 
 
 def _replayed(raw: str, timeline: Mapping[str, Any], step: int) -> dict[str, Any]:

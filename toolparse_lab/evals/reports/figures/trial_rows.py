@@ -22,6 +22,7 @@ from ....core.rules import CODES
 from ....core.types import ParseResult, Span
 from ....views.marks import member_marks
 from ....views.rows import Fault, doubled_keys, sentence_of
+from ....views.sentences import question_of
 from ....views.show import visible
 from ....views.words import Group, cause_words, groups_of, word_of
 from ...frames.account import causes
@@ -58,8 +59,8 @@ _SEARCHED = ("raw", "input", "detail", "case_id", "trial_id")
 _MOST_VALUES = 200  # values of a facet that are offered
 _PARSED = 50_000  # characters of an answer that is parsed for its line
 _BEFORE, _MARKED, _AFTER = 32, 80, 240  # characters of an excerpt
-_TAIL = 60  # characters before the place where an answer was cut off
-_QUESTION, _CALL, _CALLS = 300, 300, 4  # characters of a question and of a call; calls of a line
+_TAIL = 36  # characters before the place where an answer was cut off, which a phone shows
+_CALL, _CALLS = 300, 4  # characters of a call; calls of a line
 Numbers = npt.NDArray[np.intp]
 
 
@@ -390,26 +391,6 @@ def faults_in(row: Any, result: ParseResult | None) -> list[Fault]:
         return []
 
 
-def question_of(asked: str) -> str:
-    """Return what was asked in one line: of the messages of a conversation the last of the user,
-    with its number where there are several.
-
-    >>> question_of('[{"role":"user","content":"A?"},{"role":"user","content":"B?"}]')
-    'turn 2: B?'
-    """
-    if asked.startswith("[{"):
-        try:
-            messages = json.loads(asked)
-        except (ValueError, RecursionError):
-            messages = []
-        said = [
-            m.get("content") for m in messages if isinstance(m, dict) and m.get("role") == "user"
-        ]
-        if said and isinstance(said[-1], str):
-            asked = said[-1] if len(said) == 1 else f"turn {len(said)}: {said[-1]}"
-    return asked[:_QUESTION].replace("\n", " ")
-
-
 def _holds(column: pd.Series[Any], text: str, fold: bool = False) -> npt.NDArray[np.bool_]:
     # fold: capitals count as small letters.
     contains = column.astype("string").str.contains(text, regex=False, case=not fold, na=False)
@@ -436,7 +417,7 @@ def _excerpt(raw: Any, result: ParseResult | None, faults: Sequence[Fault]) -> l
     span = None
     if result is not None:
         raw, span = result.raw, place_of(result, faults)
-    start, end = (span.start, span.end) if span else (0, 0)
+    start, end = (span.start, span.end) if span is not None else (0, 0)
     if (cut := _end_of(result)) is not None:
         return ["…" + _line(raw[cut - _TAIL : cut]) if cut > _TAIL else _line(raw[:cut]), "", ""]
     first = max(0, start - _BEFORE)
@@ -477,7 +458,10 @@ def place_of(result: ParseResult, faults: Sequence[Fault] = ()) -> Span | None:
     problems = sorted(result.all_problems(), key=lambda problem: problem.severity != "error")
     spans = [problem.span for problem in problems if problem.span]
     spans += [edit.span for call in result.calls for edit in call.edits if edit.span]
-    spans += [call.segment.span for call in result.calls]
+    steps = [step for call in result.calls for step in call.steps if step.stage == "coerce"]
+    spans += [step.span for step in steps if step.span]
+    # Of a call as it was written nothing is marked.
+    spans += [Span(call.segment.span.start, call.segment.span.start) for call in result.calls]
     if not spans:
         return None
     # Of a key with two values both members, and not one character of one.

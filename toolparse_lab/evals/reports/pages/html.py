@@ -19,6 +19,7 @@ from ....core.values.printable import counted
 from ....core.values.wording import NOTHING, known, level_words, share, span
 from ....views import render_result, render_side_by_side
 from ....views.rows import Fault
+from ....views.sentences import question_of
 from ....views.show import visible
 from ....views.templating import Markup, macro, render, style_sheet
 from ....views.words import Group, groups_of, word_of
@@ -26,7 +27,7 @@ from ...frames.account import failing_rows
 from ...frames.parsing import try_read_row
 from ..figures.cells import UNRECORDED, groups
 from ..figures.conclusion import conclusion_of, conclusion_of_comparison, kinds_of_column
-from ..figures.trial_rows import faults_in, question_of
+from ..figures.trial_rows import faults_in
 from .columns import Cell, Listing, Section
 from .tables import (
     PARTS,
