@@ -82,27 +82,6 @@ def test_readings_that_are_equally_near_are_shown_and_not_chosen() -> None:
     assert isinstance(again.calls[0].readings[0], Reading)
 
 
-def test_a_parameter_beside_the_arguments_is_not_left_out() -> None:
-    # The brace that is missing belongs at the end: closed earlier, `nights` would be no argument.
-    raw = '<tool_call>{"name": "book", "arguments": {"city": "Rome", "nights": 2}</tool_call>'
-    (call,) = tp.parse(raw, "hermes", [BOOK]).calls
-    assert call.valid
-    assert call.arguments == {"city": "Rome", "nights": 2}
-
-
-def test_a_repair_that_makes_a_parameter_nobody_knows_is_refused() -> None:
-    raw = '<tool_call>{"name": "book", "arguments": {"city": "Rome", "nights:" 2}}</tool_call>'
-    (call,) = tp.parse(raw, "hermes", [BOOK]).calls
-    assert call.valid
-    assert call.arguments == {"city": "Rome", "nights": 2}
-
-
-def test_a_quoted_opener_keeps_the_search_away() -> None:
-    body = '{"name": "book", "arguments": {"city": "a <tool_call>, "nights": 2}}'
-    (call, *_) = tp.parse(f"<tool_call>{body}</tool_call>", "hermes", [BOOK]).calls
-    assert not call.valid
-
-
 @pytest.mark.parametrize(
     "unit", ["{", "[]", '"', '{"a":"', '{"a"{[,:]}', 'x, "y": {a}, ', '\\"', '", ']
 )

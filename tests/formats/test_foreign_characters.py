@@ -41,12 +41,3 @@ def test_no_value_takes_in_a_tag(name: str, tools: list[Any] | None) -> None:
                 own = str(ARGUMENTS.get(key, "any"))
                 longest = len(own) + 1 + 2  # with a line break of its own
                 assert len(str(value)) <= longest, (protocol, raw, call.arguments)
-
-
-def test_tags_that_are_text_of_a_value_are_told() -> None:
-    raw = (
-        "<tool_call>\n<function=find>\n<parameter=q>\nwrite <parameter=z> and </parameter> there\n"
-        "</parameter>\n</function>\n</tool_call>"
-    )
-    (call,) = tp.parse(raw, "qwen3_coder_xml", [TOOL]).calls
-    assert (call.verdict, call.steps[0].rule) == ("repaired (lossless)", "read.tags-in-value")

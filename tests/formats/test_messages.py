@@ -34,18 +34,6 @@ def test_names_in_attributes_are_escaped_and_read_back() -> None:
     assert call.origin("/list/1/x").span.of(text) == "&quot;"
 
 
-def test_two_keys_that_say_one_name_are_left_as_they_stand() -> None:
-    raw = (
-        '<|open|>tools<|sep|><|open|>call tool="ping" index="1"<|sep|>'
-        '<|open|>argument key="a&amp;quot;" type="string"<|sep|>1<|close|>argument<|sep|>'
-        '<|open|>argument key="a&amp;&quot;" type="string"<|sep|>2<|close|>argument<|sep|>'
-        '<|open|>argument key="a&&quot;" type="string"<|sep|>3<|close|>argument<|sep|>'
-        "<|close|>call<|sep|><|close|>tools<|sep|>"
-    )
-    (call,) = tp.parse(raw, "kimi_k3_xtml").calls
-    assert list(call.arguments.values()) == ["1", "2", "3"]
-
-
 _READERS = ("user", "commentary", "developer", "system", "all", "final", "assistant")
 _CHANNELS = ("final", "commentary", "critic", "")
 _TOOL = [{"name": "note", "parameters": {"properties": {"text": {"type": "string"}}}}]

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.cases.check import decode, eq
-from tests.core_cases import CORE, SHIPPED, load, rows
+from tests.core_cases import CORE, rows
 from tests.laws import check_all
 from tests.tables import asked_of, each_case
 from toolparse_lab.formats.json.mix import json_mix_protocol
@@ -29,25 +28,6 @@ def test_parse(case: dict[str, Any]) -> None:
     assert found == case["calls"]
     assert [c.wire_id for c in result.calls] == case.get("ids", [None] * len(result.calls))
     assert [p.code for p in result.problems] == case.get("problems", [])
-
-
-def shipped() -> list[Any]:
-    """Every shipped case of a format that is here, under its protocol and under `auto`."""
-    out: list[Any] = []
-    for name in ("formats.jsonl", "damaged_calls.jsonl"):
-        for case in load(name, SHIPPED):
-            if case["format"] in tp.protocols():
-                out.extend(
-                    pytest.param(case, p, id=f"{case['id']}-{p}") for p in (case["format"], "auto")
-                )
-    return out
-
-
-@asked_of(("case", "protocol"), shipped())
-def test_shipped_cases(case: dict[str, Any], protocol: str) -> None:
-    result = tp.parse(case["raw"], protocol, case["tools"])
-    found = [{"name": c.name, "arguments": c.arguments} for c in result.calls if c.ok]
-    assert eq(decode(case["calls"]), found), result.why()
 
 
 @asked_of("case", rows("parse.jsonl"))

@@ -3,7 +3,6 @@ hostile text."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -14,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from tests.core_cases import SHIPPED, load, rows
+from tests.core_cases import rows
 from tests.growth import grows_linearly
 from tests.laws import examples
 from tests.tables import asked_of, each_case
@@ -73,37 +72,6 @@ def test_parse_and_read(case: dict[str, Any]) -> None:
     for path, _ in leaves(reading.source):
         span = reading.places[path]
         assert 0 <= span.start <= span.end <= len(case["xml"]), path
-
-
-def snake(name: str) -> str:
-    return re.sub(r"[A-Z]", lambda m: "_" + m[0].lower(), name)
-
-
-@asked_of(
-    "case",
-    [
-        pytest.param(c, id=c["id"])
-        for c in load("middleware.jsonl", SHIPPED)
-        if c["op"].startswith("rxml.")
-    ],
-)
-def test_shared_cases(case: dict[str, Any]) -> None:
-    options = {snake(k): v for k, v in case.get("options", {}).items()}
-
-    def answer() -> Any:
-        if case["op"] == "rxml.parse":
-            return rxml.parse(case["xml"], case.get("schema"), **options)
-        if case["op"] == "rxml.stringify":
-            return rxml.stringify(case["root"], case["value"], **options)
-        return (rxml.parse_node if case.get("how") == "node" else rxml.parse_without_schema)(
-            case["xml"], **options
-        )
-
-    if "error" in case["expect"]:
-        with pytest.raises(getattr(errors, case["expect"]["error"]["class"])):
-            answer()
-    else:
-        assert answer() == case["expect"]["value"]
 
 
 def test_the_package_exports_it() -> None:

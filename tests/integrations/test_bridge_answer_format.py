@@ -77,6 +77,7 @@ def test_an_answer_is_a_call_or_of_the_form(
 
 @STREAMED
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.exhaustive(3, 1)
 def test_without_response_format_the_form_is_asked_for_in_words(
     mock: MockOpenAI, way: str, stream: bool
 ) -> None:
@@ -137,6 +138,7 @@ def test_every_chunking_says_the_same(cut: int) -> None:
 @STREAMED
 @pytest.mark.parametrize("way", WAYS)
 @each_case
+@pytest.mark.exhaustive(5, 3)
 def test_parameters_of_newer_models_pass(
     mock: MockOpenAI, way: str, name: str, value: Any, stream: bool
 ) -> None:

@@ -56,6 +56,7 @@ def waited(seen: list[Any]) -> Any:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.exhaustive(3)
 def test_a_callback_sees_tools_and_calls(seen: list[Any], way: str, stream: bool) -> None:
     with MockOpenAI() as mock:
         answer = ask(way, mock, f"say=Well. {OSLO}", tools=TOOLS, stream=stream)

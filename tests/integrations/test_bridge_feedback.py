@@ -86,6 +86,7 @@ def made(answer: Any) -> list[tuple[str, Any]]:
 
 @STREAMED
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.exhaustive(3, 2)
 def test_a_refused_call_is_corrected(mock: Correcting, way: str, stream: bool) -> None:
     mock.corrections = ["say=Sorry!\n```json\n" + FIXED + "\n```"]
     answer = ask(

@@ -49,6 +49,7 @@ def end_of(answer: Any) -> str:
 @STREAMED
 @pytest.mark.parametrize("way", WAYS)
 @each_case
+@pytest.mark.exhaustive(5)
 def test_verdict_and_problems(
     mock: MockOpenAI, way: str, stream: bool, text: str, verdict: str, code: str | None
 ) -> None:
@@ -67,6 +68,7 @@ def test_verdict_and_problems(
 
 @STREAMED
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.exhaustive(3)
 def test_plain_text_has_nothing_to_be_told(mock: MockOpenAI, way: str, stream: bool) -> None:
     assert found_in(ask(way, mock, "say=Hello there", tools=TOOLS, stream=stream)) is None
     assert found_in(ask(way, mock, "say=" + CUT, stream=stream)) is None
@@ -74,6 +76,7 @@ def test_plain_text_has_nothing_to_be_told(mock: MockOpenAI, way: str, stream: b
 
 @STREAMED
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.exhaustive(3, 1)
 def test_a_forced_answer_that_is_no_call_says_so(mock: MockOpenAI, way: str, stream: bool) -> None:
     answer = ask(way, mock, "say=No.", tools=TOOLS, tool_choice="required", stream=stream)
     found = found_in(answer)
@@ -89,6 +92,7 @@ def test_a_forced_answer_that_is_no_call_says_so(mock: MockOpenAI, way: str, str
 
 @STREAMED
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.exhaustive(3, 2)
 def test_calls_that_the_server_read_have_a_blame(mock: MockOpenAI, way: str, stream: bool) -> None:
     found = found_in(ask(way, mock, 'tool say={"city": "Oslo"}', tools=TOOLS, stream=stream))
     assert found["blame"].startswith("Cannot be told")
@@ -97,6 +101,7 @@ def test_calls_that_the_server_read_have_a_blame(mock: MockOpenAI, way: str, str
 @STREAMED
 @pytest.mark.parametrize("way", WAYS)
 @each_case
+@pytest.mark.exhaustive(5, 1)
 def test_broken_calls_may_be_handed_on(
     mock: MockOpenAI, way: str, stream: bool, text: str, name: str
 ) -> None:
@@ -110,6 +115,7 @@ def test_broken_calls_may_be_handed_on(
 
 @STREAMED
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.exhaustive(3)
 def test_handing_on_includes_unknown_tools_and_leaves_good_calls_alone(
     mock: MockOpenAI, way: str, stream: bool
 ) -> None:

@@ -86,6 +86,7 @@ def outcomes_of(run: Any, arm: str = "plan", **reading: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.exhaustive(2, 1)
 def test_the_same_cases_by_plan_and_by_calls(tmp_path: Path, stream: bool) -> None:
     with Planner() as mock, tp.Lab(tmp_path / "a.db") as lab:
         plan = lab.plan(CASES, models(mock), ["hermes", "plan"], stream=stream, few_shot=0)

@@ -1,16 +1,12 @@
 """Delimiters of every format with one character wrong: read where there is one reading, refused with
-a word elsewhere, and never silent.
-
-    python -m tests.parser.test_damaged_marks            # the table, of every format
-"""
+a word elsewhere, and never silent."""
 
 from __future__ import annotations
 
 import json
 import random
 import re
-import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -122,11 +118,6 @@ def test_the_laws_hold_for_damaged_marks() -> None:
 _TWO = '{"name": "note", "arguments": {"text": "hi"}}'
 
 
-def test_the_damage_is_told() -> None:
-    (call,) = tp.parse(f"t<ool_call>{_TWO}</tool_call>", "hermes", TOOLS).calls
-    assert [problem.code for problem in call.problems] == ["call.damaged-mark"]
-
-
 @each_case
 def test_damage_with_one_reading_is_read(protocol: str, text: str) -> None:
     for reader in (protocol, "auto"):
@@ -195,16 +186,3 @@ def test_calls_of_damaged_marks_come_at_the_end_of_a_stream() -> None:
     assert isinstance(last, Recovered)
     assert last.calls == result.calls
     assert result.calls[0].origin("/text").span.of(text) == "hi"
-
-
-if __name__ == "__main__":
-    table: dict[str, Counter[str]] = defaultdict(Counter)
-    for _format, _kind, _text, _meant in texts():
-        for _reader in (_format, "auto"):
-            table[_kind][outcome(tp.parse(_text, _reader, TOOLS), _meant)] += 1
-    sys.stdout.write(
-        "| damage | n | read | refused | wrong | silent |\n|---|--:|--:|--:|--:|--:|\n"
-    )
-    for _kind, row in table.items():
-        cells = " | ".join(str(row[k]) for k in ("right", "refused", "wrong", "silent"))
-        sys.stdout.write(f"| {_kind} | {row.total()} | {cells} |\n")

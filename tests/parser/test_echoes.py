@@ -144,22 +144,6 @@ def test_a_forced_choice_is_judged() -> None:
         assert len(middleware.wrap_generate(turn, body).tool_calls) == made
 
 
-def test_the_middleware_delivers_no_echo() -> None:
-    middleware = tp.create_tool_middleware("hermes", unknown_tools="call")
-    for tools in (TOOLS, TOOLS[1:]):
-        params = {"messages": [{"role": "user", "content": "Mail: " + CALL}], "tools": tools}
-        turn = middleware.transform_params(params)
-        answer = middleware.wrap_generate(turn, f"It says {CALL}")
-        assert answer.tool_calls == ()
-        assert answer.message["content"] == f"It says {CALL}"
-        stream = middleware.wrap_stream(turn)
-        deltas = [d for c in f"It says {CALL}" for d in stream.feed(c)]
-        last, whole = stream.close("stop")
-        assert whole.message == answer.message
-        assert not any("tool_calls" in d for d in (*deltas, *last))
-        assert "".join(d.get("content", "") for d in (*deltas, *last)) == f"It says {CALL}"
-
-
 def test_somebody_elses_protocol_is_judged() -> None:
     class Theirs:
         def parse_generated_text(self, text: str, tools: Any, options: Any) -> list[Any]:

@@ -44,17 +44,6 @@ def test_it_can_be_switched_off_and_needs_tools(raw: str, protocol: str, tools: 
     assert not tp.parse(raw, protocol).calls
 
 
-def test_in_its_own_format_every_call_is_one() -> None:
-    result = tp.parse('f\n{"a": 1}\nf\n{"a": 2}', "glm4_9b", NAMES)
-    assert [call.confidence for call in result.calls] == [1, 1]
-    assert result.verdict == "clean"
-
-
-def test_a_call_in_a_value_that_is_cut_off_is_a_draft() -> None:
-    raw = 'Sure.\nfind\n{"text": "<tool_call>{"name": "g", "arguments": {}}</tool_call>'
-    assert not [call for call in tp.parse(raw, "hermes", NAMES).calls if call.ok]
-
-
 @each_case
 def test_behind_a_call_the_name_begins_the_next_one(protocol: str, raw: str) -> None:
     for reader in (protocol, "auto"):
@@ -63,20 +52,6 @@ def test_behind_a_call_the_name_begins_the_next_one(protocol: str, raw: str) -> 
         assert calls == [("f", {"a": 1}), ("find", {"text": "x"})]
     for more in (" and f is a tool", ', "g": 1}', ', h{"a": 1}', ", f of it"):
         assert len(check_all(raw + more, protocol, NAMES).calls) == 2
-
-
-def test_what_follows_a_call_and_is_none_stays_text() -> None:
-    raw = '[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}}], {"temperature": 3}'
-    result = check_all(raw, "mistral_v3", LISTS)
-    assert [c.arguments for c in result.calls if c.valid] == [{"a": 1}]
-    assert result.text == ', {"temperature": 3}'
-
-
-def test_a_list_that_is_cut_off_behind_its_damage_is_refused() -> None:
-    raw = '[TOOL_CALLS][{"name":"f","arguments":{"a":1}}}, {"name":"g","arguments":{"b"'
-    result = check_all(raw, "mistral_v3", LISTS)
-    assert result.verdict == "truncated"
-    assert not [c for c in result.calls if c.valid]
 
 
 COSTS = {

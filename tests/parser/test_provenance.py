@@ -14,6 +14,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.core_cases import rows
+from tests.entry.test_foreign import Says
 from tests.tables import asked_of, each_case
 from tests.tools import object_schema, tool_named
 from toolparse_lab.arguments.rjson.positions import apply_edits
@@ -263,28 +264,10 @@ def test_a_list_that_is_no_python_is_refused_with_its_place() -> None:
     assert (caught.value.code, caught.value.position) == ("decode.pythonic", 7)
 
 
-class Twice:
-    """Somebody else's parser: a call, and behind it a text that the call's own text holds, too."""
-
-    def format_tools(self, tools: Any, tool_system_prompt_template: Any) -> str:
-        return ""
-
-    def format_tool_call(self, tool_call: Any) -> str:
-        return ""
-
-    def format_tool_response(self, tool_result: Any) -> str:
-        return ""
-
-    def parse_generated_text(self, text: str, tools: Any, options: Any) -> list[dict[str, Any]]:
-        call = {"type": "tool-call", "toolName": "f", "input": "{}"}
-        return [call, {"type": "text", "text": "b"}, {"type": "text", "text": "c"}]
-
-    def create_stream_parser(self, tools: Any, options: Any) -> Any:
-        return lambda chunks: self.parse_generated_text("".join(chunks), tools, options)
-
-
 def test_a_text_with_two_places_is_noted() -> None:
-    result = tp.parse("f(b) b c", Twice())
+    """The call's own text holds the text behind it, too."""
+    call = {"type": "tool-call", "toolName": "f", "input": "{}"}
+    result = tp.parse("f(b) b c", Says([call, "b", "c"]))
     assert "foreign.ambiguous-place" in [p.code for p in result.all_problems()]
 
 

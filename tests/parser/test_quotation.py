@@ -33,20 +33,6 @@ def test_a_quoted_call_is_text(name: str) -> None:
                 assert not any(c.ok for c in result.calls), (writer, way)
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_chunks_say_the_same(name: str) -> None:
-    call = written(FORMATS[name], *CALLS[0])
-    assert call is not None
-    for way in SEEN:
-        text = WAYS[way](call) + "\n\nSo much for `it`."
-        whole = tp.parse(text, name, TOOLS)
-        for size in (1, 5):
-            parser = tp.stream(name, TOOLS)
-            for i in range(0, len(text), size):
-                parser.feed(text[i : i + size])
-            assert parser.close() == whole, way
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c["title"])
 def test_case(case: dict[str, Any]) -> None:
     result = tp.parse(case["raw"], case.get("protocol", "hermes"), TOOLS)

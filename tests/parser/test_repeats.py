@@ -114,7 +114,7 @@ def test_the_second_half_of_an_answer_that_says_the_first_again_is_a_draft(proto
     is_list = bool(writer.codec.list_head)
     for calls in ([F], [F, G]) if is_list else ([F, G],):
         half = writer.join_calls([writer.write_call(*call) for call in calls])
-        for between in ("\n", " \n"):
+        for between in ("\n", " \n", "\n\n"):
             text = half + between + half
             for name in (protocol, "auto"):
                 if protocol in ("openai_json", "openai_strict", "llama3_json"):
@@ -137,14 +137,6 @@ def test_a_list_behind_its_wrapper_runs_once_and_leaves_no_text(protocol: str) -
             result = tp.parse(text + again, name, TOOLS)
             assert runs_of(result) == Counter([F, G]), text + again
             assert not result.text.strip()
-
-
-@pytest.mark.parametrize("protocol", FORMATS)
-def test_a_list_behind_a_blank_line_is_the_same_list(protocol: str) -> None:
-    writer = tp.protocols()[protocol]
-    both = writer.join_calls([writer.write_call(*call) for call in (F, G)])
-    for name in (protocol, "auto"):
-        check(f"{both}\n\n{both}", name, [[F, G], [F, G]], [F, G])
 
 
 def test_the_laws_hold_for_calls_that_are_said_again() -> None:
@@ -252,12 +244,6 @@ def test_a_stream_begins_and_ends_one_call() -> None:
     events += parser.last_events()
     kinds = [type(e) for e in events if type(e) not in (CallDelta, Retract)]
     assert kinds == [CallStart, CallEnd]
-
-
-@pytest.mark.parametrize("gap", [*GAPS, "x"])
-def test_many_openers_are_read_in_linear_time(gap: str) -> None:
-    raw = ("<tool_call>" + gap) * 3000
-    assert len(tp.parse(raw, "auto", OPENED_TOOLS).calls) <= (3000 if gap == "x" else 1)
 
 
 @pytest.mark.exhaustive(12)

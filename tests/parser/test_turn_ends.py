@@ -3,7 +3,6 @@ elsewhere."""
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import count, cycle
 
 import pytest
@@ -18,26 +17,21 @@ from tests.unwanted import executed, formats, write
 from toolparse_lab.formats.turns import TURN_ENDS
 
 TOOLS = [tool_named("f", a="string")]
-SPEC = tp.ToolSpec.of(TOOLS[0])
 CALL = '<tool_call>{"name": "f", "arguments": {"a": "x"}}</tool_call>'
 
 
-@cache
-def written(name: str) -> str:
-    """A call as a format writes it, '' where it cannot."""
-    try:
-        return tp.protocols()[name].write_call("f", '{"a":"x y"}', SPEC)
-    except tp.errors.UnwritableCall:
-        return ""
+def written(name: str) -> str | None:
+    return write(tp.protocols()[name], "note", {"text": "x y"})
 
 
 @pytest.mark.parametrize("name", [name for name in tp.protocols() if written(name)])
 @pytest.mark.exhaustive(5)
 def test_behind_a_call_they_are_no_text(name: str) -> None:
-    alone = tp.parse(written(name), name, TOOLS)
+    text = str(written(name))
+    alone = tp.parse(text, name, UNWANTED)
     for end in TURN_ENDS:
         for reader in (name, "auto"):
-            result = tp.parse(written(name) + end, reader, TOOLS)
+            result = tp.parse(text + end, reader, UNWANTED)
             assert not result.text.strip(), (end, reader)
             calls = [[call.name, call.arguments] for call in result.calls if call.valid]
             assert calls == [[call.name, call.arguments] for call in alone.calls], (end, reader)
@@ -54,22 +48,6 @@ def test_behind_the_last_call_they_are_markup(protocol: str) -> None:
     result = check_all(f"Sure.\n{CALL}<|im_end|>\n", protocol, TOOLS)
     assert [segment.kind for segment in result.segments] == ["text", "call", "markup", "text"]
     assert result.verdict == "clean"
-
-
-def test_calls_at_the_end_of_open_reasoning_are_found_before_them() -> None:
-    result = check_all(f"<think>hm {CALL}<|im_end|>", "hermes", TOOLS)
-    assert [call.status for call in result.calls] == ["draft"]
-    assert result.calls[0].problems[0].code == "call.after-open-reasoning"
-
-
-def test_whole_json_in_front_of_one_has_lost_its_closer() -> None:
-    raw = '<tool_call>{"name": "f", "arguments": {"a": "x"}}<|im_end|>'
-    result = check_all(raw, "hermes", TOOLS)
-    assert [call.valid for call in result.calls] == [True]
-    assert result.calls[0].problems[0].code == "call.wrong-closer"
-    # Inside a value it is content, and the call is cut off.
-    raw = '<tool_call>{"name": "f", "arguments": {"a": "x<|im_end|>'
-    assert not [call for call in tp.parse(raw, "hermes", TOOLS).calls if call.ok]
 
 
 @pytest.mark.parametrize("piece", ["<|im_end|>", "</s> ", "<|im_end|>x", "<|im_end|", "<s></s>"])

@@ -186,6 +186,7 @@ CASES = [{"id": "a", "input": "hi", "tools": [{"name": "record_word"}], "target"
 
 
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.exhaustive(2, 1)
 def test_a_check_over_http(tmp_path: Path, stream: bool) -> None:
     with Server() as server, tp.Lab(tmp_path / "a.db") as lab:
         check = lab.check(models(server), ["native", "hermes", "kimi_k2"], stream=stream)

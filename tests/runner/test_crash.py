@@ -16,7 +16,7 @@ from tests.mock_openai import MockOpenAI
 from tests.shared_run import CONNECTIONS, asked, end_of, start, worker
 from toolparse_lab.runner.store.store import Store
 
-KILLS = 10 if EXHAUSTIVE else 3
+KILLS = 10 if EXHAUSTIVE else 2
 OF_THE_MOMENT = {
     "run_id", "trial_id", "created", "latency", "ttft", "queue_wait", "attempt", "retries",
 }  # fmt: skip

@@ -194,15 +194,20 @@ def test_a_model_that_comes_back_in_time_loses_nothing(store: Store, free_port: 
     assert 10 <= summary.retries <= 30
 
 
+@pytest.mark.parametrize(("met", "probes"), [((), 2), (("m",), 5)])
 def test_an_address_where_nobody_ever_was_is_given_up_soon(
-    store: Store, free_port: int, monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    free_port: int,
+    monkeypatch: pytest.MonkeyPatch,
+    met: tuple[str, ...],
+    probes: int,
 ) -> None:
     pauses = noted_pauses(monkeypatch)
     asked = questions({"m": model(f"http://127.0.0.1:{free_port}/v1", max_connections=1)})
-    summary, _ = run(asked, store)
-    # Ten failures in a row, then two probes.
-    assert (summary.calls, summary.given_up["m"]["calls"]) == (12, 12)
-    assert pauses == [0.02, 0.04]
+    summary, _ = run(asked, store, met=met)
+    # Ten failures in a row, then the probes; a model of an earlier round was there.
+    assert summary.calls == summary.given_up["m"]["calls"] == 10 + probes
+    assert pauses == [0.02 * 2**n for n in range(probes)]
 
 
 def test_one_that_was_there_gets_all_the_pauses(
@@ -222,30 +227,6 @@ def test_one_that_was_there_gets_all_the_pauses(
     assert summary.done <= 4
     assert summary.calls == summary.done + 10 + 5
     assert pauses == [0.02, 0.04, 0.08, 0.16, 0.32]
-
-
-def test_a_model_of_an_earlier_round_was_there(
-    store: Store, free_port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pauses = noted_pauses(monkeypatch)
-    asked = questions({"m": model(f"http://127.0.0.1:{free_port}/v1", max_connections=1)})
-    summary, _ = run(asked, store, met=["m"])
-    assert (summary.calls, len(pauses)) == (15, 5)
-
-
-def test_a_rate_limit_as_a_date_is_waited_for(store: Store) -> None:
-    with MockOpenAI() as mock:
-        began = time.monotonic()
-        asked = questions(
-            {"m": model(mock.url, max_connections=1)}, "status=429 date=2 times=1 ", count=1
-        )
-        summary, _ = run(asked, store)
-        assert (summary.done, summary.retries) == (1, 1)
-        # A date has no fractions of seconds, so that up to one of the two may be over.
-        assert time.monotonic() - began >= 0.9
-        first = store.history(asked[0].key)[0]
-        assert first.error_kind == "rate_limited"
-        assert first.retry_after == pytest.approx(1.5, abs=0.6)
 
 
 def test_a_used_up_quota_ends_a_model_and_no_other(store: Store) -> None:
@@ -277,19 +258,6 @@ def test_failures_here_and_there_give_no_model_up(store: Store) -> None:
         summary, _ = run(asked, store, give_up_after=7)
         assert summary.given_up == {}
         assert summary.calls == len(asked)
-
-
-def test_streams_that_break_off_are_recorded_as_cut_and_asked_again(store: Store) -> None:
-    with MockOpenAI() as mock:
-        text = "cut=2 size=3 say=abcdefghi"
-        asked = [Request(model(mock.url), "m", ({"role": "user", "content": text},), {}, (), True)]
-        summary, run_id = run(asked, store)
-        assert summary.failures == Counter(cut_stream=1)
-        history = store.history(asked[0].key)
-        assert [(c.raw, c.cut, c.status, c.finish_reason, c.attempt) for c in history] == [
-            ("abcdef", True, "error", None, n) for n in (1, 2)
-        ]
-        assert store.run(run_id).failed == 1
 
 
 @pytest.mark.slow

@@ -84,6 +84,7 @@ def test_strict_decoding_is_the_providers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.exhaustive(2, 1)
 def test_a_strict_mode_is_sent_the_strict_form_and_its_nulls_are_dropped(
     tmp_path: Path, stream: bool
 ) -> None:
@@ -174,6 +175,7 @@ def test_a_schema_without_a_strict_form_is_refused_before_anything_is_sent(tmp_p
 
 
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.exhaustive(2)
 def test_a_run_with_the_native_arm(tmp_path: Path, stream: bool) -> None:
     with MockOpenAI() as mock, tp.Lab(tmp_path / "a.db") as lab:
         plan = lab.plan(CASES, models(mock), ["native", "hermes"], stream=stream)

@@ -115,6 +115,7 @@ def shown_models() -> dict[str, tuple[tp.Model, list[str]]]:
 
 @pytest.mark.parametrize("native", [False, True], ids=["prompted", "native"])
 @pytest.mark.parametrize("alias", PAGE_DIALECTS)
+@pytest.mark.exhaustive(3)
 def test_a_model_of_the_page_answers(
     alias: str, native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

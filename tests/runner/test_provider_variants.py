@@ -75,6 +75,7 @@ def test_done_is_no_finish_reason(name: str) -> None:
 
 @pytest.mark.parametrize("name", OPENAI_SHAPED)
 @each_case
+@pytest.mark.exhaustive(5)
 def test_an_error_inside_a_stream_has_its_own_kind(name: str, error: Any, kind: str) -> None:
     last = {**chunk({"content": ""}, "error"), "error": error}
     found = answer(name, sse(chunk({"content": "No"}), last))
@@ -122,6 +123,7 @@ def test_text_of_ollama_that_looks_like_a_call_stays_text() -> None:
     ("reason", "expected"),
     [("SAFETY", "content_filter"), ("guardrail_intervened", "content_filter"), ("eos", "eos")],
 )
+@pytest.mark.exhaustive(5)
 def test_names_of_a_filter_are_one(name: str, stream: bool, reason: str, expected: str) -> None:
     whole = chunk({}, reason, object="chat.completion")
     whole["choices"][0]["message"] = {"role": "assistant", "content": "No"}
@@ -131,12 +133,14 @@ def test_names_of_a_filter_are_one(name: str, stream: bool, reason: str, expecte
 
 @pytest.mark.parametrize("name", OPENAI_SHAPED)
 @each_case
+@pytest.mark.exhaustive(3)
 def test_text_in_another_member_is_kept(name: str, message: dict[str, Any], column: str) -> None:
     assert getattr(answer(name, sse(chunk(message), chunk({}, "stop"))), column) == "words"
 
 
 @pytest.mark.parametrize("name", ["OpenRouter", "Mistral", "Gemini", "Bedrock converse"])
 @pytest.mark.parametrize(("body", "kind"), [(b'{"id": "x', "connection"), (b"<p>", "server_error")])
+@pytest.mark.exhaustive(3)
 def test_a_body_that_is_no_answer(name: str, body: bytes, kind: str) -> None:
     assert answer(name, Wire(body), stream=False).error_kind == kind
 

@@ -23,7 +23,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
-from tests.tables import asked_of, each_case
+from tests.tables import asked_of, every_case
 from tests.tools import object_schema
 from toolparse_lab.core.errors import BadSettings, ProviderError, StoreError
 from toolparse_lab.runner.complete import guard_logs
@@ -365,9 +365,10 @@ def test_a_secret_is_removed_in_every_form(form: str, secret: str) -> None:
         assert "behind" in str(clean)
 
 
-@each_case
+@every_case
 def test_the_shape_of_a_credential_is_enough_for_a_message(text: str) -> None:
-    assert "planted0123456789" not in redact(text)
+    assert "0123456789" not in redact(text)
+    assert "[redacted]" in redact(text)
 
 
 @pytest.mark.parametrize(

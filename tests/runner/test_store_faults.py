@@ -5,6 +5,7 @@ again, disks that are full, files that are taken away. Nothing is lost, and noth
 import asyncio
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import threading
@@ -17,6 +18,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.postgres_server import empty, postgres_url
+from tests.shared_run import check_moments, emptied, some_moments
 from toolparse_lab.core.errors import StoreError, StoreLost
 from toolparse_lab.runner import ledger
 from toolparse_lab.runner.exchange.summary import Summary
@@ -25,6 +27,7 @@ from toolparse_lab.runner.pool import run_requests
 from toolparse_lab.runner.store import claims, database, schema
 from toolparse_lab.runner.store.recording import import_recording
 from toolparse_lab.runner.store.store import Store
+from toolparse_lab.runner.termination import terminated_as_interrupted
 
 DAY = 86400.0
 _clock = claims.now_of
@@ -273,6 +276,9 @@ def run_until(path: Path, fault: Callable[[Store], object], at: int = 6) -> tupl
         run = store.begin_run({}, items_of(asked), requests=asked, run_id="first")
         with pytest.raises(StoreError) as e:
             asyncio.run(run_requests(asked, store, run_id=run, complete=complete))
+        if isinstance(e.value, StoreLost):
+            with pytest.raises(StoreLost):
+                store.runs()
     assert e.value.exit_code == 3
     return e.value, arrived
 
@@ -377,52 +383,51 @@ def test_leftovers_that_fit_nowhere_are_said_to_be_lost(
     assert [p.suffix for p in tmp_path.glob("*unwritten*")] == []
 
 
-@pytest.mark.parametrize("ends", [("-wal",), ("-wal", "-shm")])
-@pytest.mark.parametrize("replaced", [False, True])
-def test_a_log_that_is_taken_away_is_noticed_and_saved(
-    tmp_path: Path, ends: tuple[str, ...], replaced: bool
-) -> None:
-    path = tmp_path / "runs.db"
+def without(
+    *ends: str, empty: bool = False, then: Callable[[Path], object] = lambda path: None
+) -> Callable[[Path], object]:
+    """Take away the files of a store that end so, and put empty ones or another in their place."""
 
-    def take_away(store: Store) -> None:
+    def take(path: Path) -> None:
         for end in ends:
-            log = Path(f"{path}{end}")
-            log.unlink()
-            if replaced:
-                log.touch()
+            Path(f"{path}{end}").unlink()
+            if empty:
+                Path(f"{path}{end}").touch()
+        then(path)
 
-    failure, arrived = run_until(path, take_away)
+    return take
+
+
+LOGS, ALL = ("-wal", "-shm"), ("", "-wal", "-shm")
+# What happens to the file of a store -> how, and what is said.
+LOST: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no log": (without("-wal"), "lost the log"),
+    "no log and no index": (without(*LOGS), "lost the log"),
+    "an empty log": (without("-wal", empty=True), "lost the log"),
+    "an empty log and index": (without(*LOGS, empty=True), "lost the log"),
+    "deleted": (without(*ALL), "deleted"),
+    "something else": (without(*ALL, then=lambda p: p.write_bytes(b"something else")), "replaced"),
+    "another store": (without(*ALL, then=lambda p: Store(p).close()), "replaced"),
+    "emptied": (lambda path: os.truncate(path, 0), "was emptied"),
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_a_store_that_is_lost_under_a_run_is_saved(tmp_path: Path, what: str) -> None:
+    change, words = LOST[what]
+    path = tmp_path / "runs.db"
+    failure, arrived = run_until(path, lambda store: change(path))
     assert isinstance(failure, StoreLost)
-    assert "lost the log" in failure.message
+    assert words in failure.message
     rescued = next(tmp_path.glob("runs-rescued-*.db"))
     assert str(rescued) in failure.message
+    with Store(rescued) as store:
+        assert store.items("first") == items_of(questions(20))
+        assert store.run("first").status == "interrupted"
     summary = resume(rescued)
     assert (summary.cached, summary.done) == (arrived, 20 - arrived)
-
-
-def test_a_store_that_is_emptied_stops_the_run(tmp_path: Path) -> None:
-    path = tmp_path / "runs.db"
-    failure, arrived = run_until(path, lambda store: os.truncate(path, 0))
-    assert isinstance(failure, StoreLost)
-    assert "was emptied" in failure.message
-    rescued = next(tmp_path.glob("runs-rescued-*.db"))
-    assert resume(rescued).cached == arrived
-
-
-def test_a_run_goes_on_in_what_was_rescued(tmp_path: Path) -> None:
-    path = tmp_path / "runs.db"
-
-    def replace(store: Store) -> None:
-        for file in tmp_path.glob("runs.db*"):
-            file.unlink()
-        Store(path).close()
-
-    failure, arrived = run_until(path, replace)
-    assert isinstance(failure, StoreLost)
-    rescued = next(tmp_path.glob("runs-rescued-*.db"))
-    summary = resume(rescued)
-    assert (summary.cached, summary.done) == (arrived, 20 - arrived)
-    assert resume(path).done == 20  # the new file is a store like any other
+    if what == "another store":
+        assert resume(path).done == 20  # it is a store like any other
 
 
 # -- servers
@@ -487,3 +492,141 @@ def test_those_who_give_up_claims_never_wait_for_each_other(server: str) -> None
     for thread in threads:
         thread.join()
     assert not failures, failures
+
+
+# -- several processes on one plan and one store
+
+
+async def ask_twice(path: Path, count: int, **failure: Any) -> tuple[list[Summary], list[str]]:
+    """Two runs of the same questions at once, each with a store of its own; what was asked."""
+    asked: list[str] = []
+    begun: list[float] = []
+
+    class Noting(Store):
+        def enter(self, *args: Any, **options: Any) -> float:
+            since = super().enter(*args, **options)
+            begun.append(since)
+            return since
+
+    async def complete(request: Request) -> Completion:
+        asked.append(request.key)
+        while len(begun) < 2:  # or one run might end before the other begins
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.01)
+        return answer(request, **failure)
+
+    with Noting(path) as one, Noting(path) as two:
+        runs = [run_requests(questions(count), store, complete=complete) for store in (one, two)]
+        return list(await asyncio.gather(*runs)), asked
+
+
+def test_two_runs_at_once_ask_each_question_once_and_both_have_all_answers(tmp_path: Path) -> None:
+    summaries, asked = asyncio.run(ask_twice(tmp_path / "runs.db", 60))
+    assert sorted(asked) == sorted(r.key for r in questions(60))
+    assert all(s.complete for s in summaries)
+    assert all(s.done > 5 for s in summaries)
+    assert sum(s.done for s in summaries) == 60
+
+
+def test_what_has_failed_for_one_is_not_asked_by_the_other(tmp_path: Path) -> None:
+    failure = {"status": "error", "error_kind": "bad_request"}
+    summaries, asked = asyncio.run(ask_twice(tmp_path / "runs.db", 20, **failure))
+    assert len(asked) == 20
+    assert [s.failed for s in summaries] == [20, 20]
+    assert [dict(s.failures) for s in summaries] == [{"bad_request": 20}] * 2
+    # Whoever comes later asks again.
+    _, asked = asyncio.run(ask_twice(tmp_path / "runs.db", 20, **failure))
+    assert len(asked) == 20
+
+
+def test_a_claim_ends_with_its_worker_or_with_its_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = keys_of(3)
+    with Store(tmp_path / "runs.db") as store:
+        since = store.enter("a")
+        assert list(store.claim(keys[:2], "a", since).won) == keys[:2]
+        store.enter("b")
+        assert list(store.claim(keys, "b", since).won) == keys[2:]
+        store.leave("a")
+        assert list(store.claim(keys, "b", since).won) == keys
+        monkeypatch.setattr(claims, "LEASE", -1.0)  # b's next lease is over when it begins
+        store.renew("b", lease=-1.0)
+        monkeypatch.undo()
+        since = store.enter("c")
+        assert list(store.claim(keys, "c", since).won) == keys
+
+
+def test_a_process_that_has_ended_has_no_claims(tmp_path: Path) -> None:
+    keys = keys_of(3)
+    path = tmp_path / "runs.db"
+    child = os.fork() if hasattr(os, "fork") else pytest.skip("there is no fork")
+    if not child:
+        with Store(path) as store:
+            store.begin_run({}, (), run_id="lost")
+            store.claim(keys, "child", store.enter("child", "lost"))
+            os._exit(0)
+    os.waitpid(child, 0)
+    with Store(path) as store:
+        assert store.run("lost").status == "interrupted"
+        assert list(store.claim(keys, "other", store.enter("other")).won) == keys
+
+
+def test_answered_questions_are_not_won(tmp_path: Path) -> None:
+    first, second = questions(2)
+    with Store(tmp_path / "runs.db") as store:
+        since = store.enter("a")
+        store.record(answer(first))
+        claimed = store.claim([first.key, second.key], "a", since)
+        assert (list(claimed.won), set(claimed.done)) == ([second.key], {first.key})
+
+
+def test_a_plan_is_stored_once_for_all_its_runs(tmp_path: Path) -> None:
+    asked = questions(5)
+    with Store(tmp_path / "runs.db") as store:
+        runs = [store.begin_run({}, items_of(asked)) for _ in range(3)]
+        other = store.begin_run({}, items_of(asked[:2]))
+        late = PlanItem("late", "m", "k" * 64)
+        store.extend_run(runs[0], [late])
+        store.extend_run(runs[1], [late])
+        with store._reading() as connection:
+            count = connection.exec_driver_sql("SELECT count(*) FROM plan_items").scalar()
+        assert count == 5 + 2 + 2
+        assert store.items(runs[0]) == store.items(runs[1]) == [*items_of(asked), late]
+        assert store.items(runs[2]) == items_of(asked)
+        assert store.items(other) == items_of(asked[:2])
+        assert [store.run(run).items for run in runs] == [6, 6, 5]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGTERM")
+def test_a_sigterm_interrupts_and_a_handler_of_ones_own_stays() -> None:
+    def be_told() -> None:
+        with terminated_as_interrupted():
+            os.kill(os.getpid(), signal.SIGTERM)
+            threading.Event().wait(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        be_told()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no SIGKILL and no fork")
+
+
+@forking
+@pytest.mark.exhaustive  # by day `test_crash` kills a run, and claims end in one process
+def test_a_run_goes_on_where_another_process_is_ended(tmp_path: Path) -> None:
+    count = 4
+    stores = [str(tmp_path / f"{n}.db") for n in range(count)]
+    ends = check_moments(stores, some_moments(count))
+    assert sum(ends.values()) == count
+    assert set(ends) != {"done"}
+
+
+@forking
+@pytest.mark.exhaustive
+def test_a_run_on_a_server_goes_on_where_another_process_is_ended() -> None:
+    with postgres_url() as url:
+        if url is None:
+            pytest.skip("no PostgreSQL: apt-get install postgresql")
+        assert sum(check_moments(emptied(url), some_moments(2, seed=5)).values()) == 2

@@ -511,6 +511,7 @@ _OUTPUT = (
 
 
 @each_case
+@pytest.mark.exhaustive(3)
 def test_reasoning_is_kept_in_every_shape(name: str, path: str, reply: Any, stream: bool) -> None:
     if name.startswith("bedrock"):
         pytest.importorskip("boto3")

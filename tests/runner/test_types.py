@@ -163,12 +163,6 @@ def test_a_model_comes_back_from_json_without_its_key() -> None:
 
 
 @each_case
-def test_what_looks_like_a_credential_is_removed(text: str) -> None:
-    assert "0123456789" not in redact(text)
-    assert "[redacted]" in redact(text)
-
-
-@each_case
 def test_ordinary_messages_stay(text: str) -> None:
     assert redact(text) == text
 

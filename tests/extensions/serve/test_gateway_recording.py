@@ -150,6 +150,7 @@ SECRETS = {
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("own_upstream_key", [False, True])
+@pytest.mark.exhaustive(3)
 def test_a_secret_of_a_request_is_nowhere_in_the_recording(
     mock: MockOpenAI,
     tmp_path: Path,

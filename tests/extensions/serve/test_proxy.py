@@ -492,6 +492,7 @@ def _repeated(n: int = 3) -> Iterator[Answer]:
 
 
 @pytest.mark.parametrize("number", range(9))
+@pytest.mark.exhaustive(2)
 def test_a_planted_key_is_in_no_file(
     server: ReplayServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:

@@ -88,19 +88,6 @@ def test_messages_to_a_recipient_are_those_of_a_shipped_protocol() -> None:
     assert protocol.derivation.row == "harmony_channel"
 
 
-def test_words_of_python_stand_for_values_in_bare_objects() -> None:
-    text = "<|tool_call>call:find{a:None,b:True,c:None}<tool_call|>"
-    properties = {
-        "a": {"type": ["string", "null"]},
-        "b": {"type": "boolean"},
-        "c": {"type": "string"},
-    }
-    tool = {"name": "find", "parameters": {"type": "object", "properties": properties}}
-    (call,) = tp.parse(text, "gemma4", [tool]).calls
-    assert call.arguments == {"a": None, "b": True, "c": "None"}
-    assert {edit.rule for edit in call.edits} == {"rjson.python-literal", "barekey.text"}
-
-
 def test_special_tokens_may_be_stripped() -> None:
     protocol = protocol_from_chat_template(FAMILIES["named without closer"])
     assert [c.ok for c in tp.parse('weigh_parcel{"grams": 3}', protocol, TOOLS).calls] == [True]

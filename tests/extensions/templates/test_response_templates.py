@@ -26,8 +26,6 @@ from toolparse_lab.extensions.templates.derivation.response_template import (
 )
 
 TOOL = tool_named("find", required=["q"], q="string")
-CALL = {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}
-PATHS = {"function": {"name": "{content.tool}", "arguments": "{content.input}"}}
 
 
 def spec(calls: dict[str, Any]) -> dict[str, Any]:
