@@ -134,6 +134,7 @@ def test_the_recipe_for_an_array_of_jobs(answers: Path) -> None:
 def test_the_recipes_where_their_packages_are(heading: str, package: str, answers: Path) -> None:
     pytest.importorskip(package)
     code = recipe(heading, answers)
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+    workers = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    subprocess.run([sys.executable, "-c", code], env=workers, check=True, timeout=300)
     assert len(outcomes(answers)) == 9
     assert outcomes(answers)["2-0"] == "unchecked"
