@@ -176,7 +176,11 @@ def test_one_definition_of_a_failure(tmp_path: Path, capsys: Any) -> None:
         assert "46 of 200 answers cannot be executed" in report.text()
         assert sum(cell.n for cell in failing_cells(report)) == 46
         rows = TrialRows(run.frame())
-        assert rows.alike({}) == {code: n for (_, code), n in expected.items()}
+        failing = [group.codes for group in rows.groups[: rows.failing]]
+        assert {code: n for codes in failing for code, n in codes.items()} == stopping
+        browser = run.browse()
+        assert repr(browser).startswith("Browser(46 of 200 answers cannot be executed. 107 can")
+        assert '<td class="r">46 of 200</td>' in browser.static_html()
         # Of attempts: 200 answers without 47 that try nothing.
         cells = report.ungraded
         assert (cells["n"].sum(), cells["attempts"].sum()) == (200, 153)

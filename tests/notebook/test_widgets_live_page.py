@@ -248,8 +248,11 @@ def test_a_wrong_value_stands_beside_the_expected_one(tmp_path: Path) -> None:
         rows = [{"input": "q", "raw": text, "protocol": "hermes", "target": target}] * 2
         rows += [{"input": "q", "raw": text.replace("2", "1"), "protocol": "hermes",
                   "target": target}]  # fmt: skip
+        rows += [{"input": "q", "error": "rate limit", "protocol": "hermes", "target": target}]
         view = lab.ingest(rows, tools=TOOLS).browse()
-    assert repr(view) == "Browser(2 of 3 answers are wrong. 1 is right.)"
+    said = "2 of 3 answers are wrong. 1 is right. 1 request got no answer."
+    assert repr(view) == f"Browser({said})"
+    assert '<td class="r">2 of 3</td>' in view._html
     assert '<mark>2</mark>}}&lt;/tool_call&gt; <span class="soft">expected 1</span>' in view._html
     html = view.answer({"kind": "step", "by": 1})["html"]
     assert "“x” is 2; 1 was expected." in html
@@ -257,6 +260,10 @@ def test_a_wrong_value_stands_beside_the_expected_one(tmp_path: Path) -> None:
     assert "✗ Wrong value" in html
     assert "could be executed" in html
     assert "1 of 2" in html
+    # What got no answer is neither right nor wrong.
+    others = dict(re.findall(r'<span class="badge (\w+)">(. [^<]*)</span>', html))
+    assert others["flat"].startswith("· ")
+    assert others["bad"] == "✗ wrong value"
 
 
 ODD: list[Any] = [

@@ -158,7 +158,7 @@ class Browser(Screen):
     def _overview(self) -> dict[str, Any]:
         rows = self._rows
         groups, bad = rows.groups, rows.groups[: rows.failing]
-        failed, n = int(rows.failed.sum()), len(rows.frame)
+        failed, n = int(rows.failed.sum()), int(rows.answered.sum())
         first, rest = _first_words(n, failed, rows)
         parts: list[tuple[str, float]] = [(group.fill, group.n) for group in bad]
         if bad and len(groups) > len(bad):
@@ -318,7 +318,7 @@ class Browser(Screen):
         failing = [counts[key] for key in self._members if int(key) < rows.failing]
         sums = [sum(numbers.get(column, 0) for numbers in failing) for column in columns]
         totals = [of(n, sizes.get(c, 0)) for n, c in zip(sums, columns, strict=True)]
-        totals.append(of(sum(map(sum, (n.values() for n in failing))), len(rows.frame)))
+        totals.append(of(sum(map(sum, (n.values() for n in failing))), int(rows.answered.sum())))
         told = "right answers" if rows.has_targets else "answers whose calls can all be executed"
         measure = f"Share of {told}, with 95 % intervals."
         counted = [cell[2:5] for cell in figures["cells"]]
@@ -424,7 +424,9 @@ class Browser(Screen):
             if executable or result is None or not result.calls:
                 pill = f"✗ {about.pop()}"
                 beside = "could be executed" if executable else ""
-        elif result is not None and not result.calls:
+        elif result is None:
+            look, pill = "flat", f"· {group[:1].upper()}{group[1:]}"
+        elif not result.calls:
             look, pill = look_of("none")
         if trial is not None and self._rows.failed[number] and trial.blame.code != "token_limit":
             about += filter(None, [_LAYERS.get(trial.blame.layer)])
@@ -440,12 +442,13 @@ class Browser(Screen):
         others = []
         for other in rows.same_case(number)[:PAGE]:
             row = rows.frame.iloc[other]
-            failed = bool(rows.failed[other])
+            look, sign = ("good", "✓") if rows.answered[other] else ("flat", "·")
+            if rows.failed[other]:
+                look, sign = "bad", "✗"
             names = ("model", "prompt_protocol", "arm", *(("trial",) if self._repeats else ()))
             who = dict.fromkeys(filter(None, (text_of_cell(row.get(name)) for name in names)))
-            word = f"{'✗' if failed else '✓'} {text_of_cell(row[GROUP])}"
+            word = f"{sign} {text_of_cell(row[GROUP])}"
             ask = _ask("open", trial_id=text_of_cell(row["trial_id"]))
-            look = "bad" if failed else "good"
             others.append({"look": look, "word": word, "who": " · ".join(who), "ask": ask})
         return others
 
@@ -776,15 +779,16 @@ def _first_words(n: int, failed: int, rows: TrialRows) -> tuple[str, str]:
     """Return the first sentence, true of all answers, and what else there is to say."""
     good = rows.groups[rows.failing :]
     graded = int(rows.frame["target"].notna().sum()) if "target" in rows.frame else 0
+    missing = len(rows.frame) - n
     words = ", ".join(f"{group.n:,} {group.word}" for group in reversed(good))
-    if graded == n and n:
+    if graded == len(rows.frame) and n:
         first = f"{of(failed, n)} {'answer is' if n == 1 else 'answers are'} wrong"
         if not failed:
             first = "The answer is right" if n == 1 else f"All {n:,} answers are right"
-        return (
-            first,
-            f"{n - failed:,} {'is' if n - failed == 1 else 'are'} right." if failed else "",
-        )
+        told = [f"{n - failed:,} {'is' if n - failed == 1 else 'are'} right."] if failed else []
+        if missing:
+            told.append(f"{counted(missing, 'request')} got no answer.")
+        return first, " ".join(told)
     if graded:
         return f"{of(failed, n)} answers fail", f"The others: {words}." if words else ""
     if n == 0:

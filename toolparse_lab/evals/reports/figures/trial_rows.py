@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -25,7 +26,7 @@ from ....views.rows import Fault, doubled_keys, sentence_of
 from ....views.sentences import question_of
 from ....views.show import visible
 from ....views.words import Group, cause_words, groups_of, word_of
-from ...frames.account import causes
+from ...frames.account import causes, failing_rows
 from ...frames.parsing import try_read_row
 from ...scoring.exports import faults_of
 from . import stats
@@ -89,7 +90,8 @@ class TrialRows:
         headline = read_under(frame, (), policy)
         self.frame = (headline if len(headline) else frame).reset_index(drop=True)
         self.frame[CAUSE] = causes(self.frame)
-        self.failed = np.array(self.frame[CAUSE] != "", dtype=bool)
+        self.failed = np.asarray(self.frame.index.isin(failing_rows(self.frame).index), dtype=bool)
+        self.answered = self.failed | np.array(self.frame[CAUSE] == "", dtype=bool)
         self.failing = 0  # of the groups, how many are of failures
         self.frame[GROUP], self.groups = self._grouped()
         if calls is not None:
@@ -104,6 +106,7 @@ class TrialRows:
 
     def _grouped(self) -> tuple[list[str], list[Group]]:
         # The word of each row; the groups of failures, then those of the others, the rarest first.
+        # A request without an answer is no failure.
         causes = self.frame[CAUSE].tolist()
         verdicts = self.frame["verdict"] if "verdict" in self.frame else self.frame[CAUSE]
         targets = self.frame["target"].notna() if "target" in self.frame else verdicts == "?"
@@ -116,14 +119,15 @@ class TrialRows:
                 fine = _RIGHT if graded else word_of(verdict or "none")
                 told[key] = cause_words(cause).word if cause else fine
             words.append(told[key])
-        good: dict[str, int] = {}
-        for word, cause in zip(words, causes, strict=True):
-            if not cause:
-                good[word] = good.get(word, 0) + 1
-        bad = groups_of(causes)
+        bad = groups_of(self.frame[CAUSE][self.failed])
         self.failing = len(bad)
-        fine_groups = [Group(w, "", _FILLS.get(w, "f-ok"), {w: n}) for w, n in good.items()]
-        return words, [*bad, *sorted(fine_groups, key=lambda group: group.n)]
+        others = groups_of(self.frame[CAUSE][~self.failed])
+        fine = self.frame[CAUSE] == ""
+        for word, n in Counter(
+            w for w, is_fine in zip(words, fine, strict=True) if is_fine
+        ).items():
+            others.append(Group(word, "", _FILLS.get(word, "f-ok"), {word: n}))
+        return words, [*bad, *sorted(others, key=lambda group: group.n)]
 
     def set_axes(self, rows: str, columns: str) -> None:
         """Set the two columns of the heatmap. Raises BadOptions."""
@@ -212,11 +216,6 @@ class TrialRows:
         axes = {"axes": self.axes, "rows": rows, "columns": columns}
         return {"measure": measure, **axes, "cells": cells}
 
-    def alike(self, query: Mapping[str, Any]) -> dict[str, int]:
-        """Return how many failures that a query admits each cause has."""
-        causes = self.frame.loc[self._mask(query) & self.failed, CAUSE]
-        return {str(cause): int(n) for cause, n in causes.value_counts().items()}
-
     def _mask(self, query: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
         # Lines, counts and heatmap of one query ask for the same rows.
         admitting = ("where", "cell", *COUNTED, "text")
@@ -280,11 +279,9 @@ class TrialRows:
         }
 
     def sizes(self, column: str) -> dict[str, int]:
-        """Return how many rows have each value of a column."""
-        return {
-            str(k): int(n)
-            for k, n in self.frame[column].astype("string").fillna("").value_counts().items()
-        }
+        """Return how many answers have each value of a column."""
+        texts = self.frame.loc[self.answered, column].astype("string").fillna("")
+        return {str(k): int(n) for k, n in texts.value_counts().items()}
 
     def same_case(self, number: int) -> list[int]:
         """Return the numbers of the other rows with the case of a row."""
@@ -461,7 +458,8 @@ def place_of(result: ParseResult, faults: Sequence[Fault] = ()) -> Span | None:
     steps = [step for call in result.calls for step in call.steps if step.stage == "coerce"]
     spans += [step.span for step in steps if step.span]
     # Of a call as it was written nothing is marked.
-    spans += [Span(call.segment.span.start, call.segment.span.start) for call in result.calls]
+    starts = [(call.name_span or call.segment.span).start for call in result.calls]
+    spans += [Span(start, start) for start in starts]
     if not spans:
         return None
     # Of a key with two values both members, and not one character of one.
