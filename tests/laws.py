@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+import toolparse_lab as tp
 from toolparse_lab.core.types import ParseResult
 from toolparse_lab.entry.laws import LONG, check_partition, check_serial, run_chunks
 from toolparse_lab.entry.laws import check_all as check_laws
@@ -27,6 +28,16 @@ def examples(by_day: int) -> int:
 def part(cases: Sequence[Case], every: int, first: int = 0) -> Sequence[Case]:
     """Each n-th of some cases, counted from `first`; with --exhaustive all."""
     return cases if EXHAUSTIVE else cases[first % every :: every]
+
+
+def in_pieces(
+    raw: str, size: int, protocol: Any, tools: Any = None, options: Any = None, **more: Any
+) -> ParseResult:
+    """Return what a stream makes of a text in pieces of that size."""
+    parser = tp.stream(protocol, tools, options, **more)
+    for at in range(0, len(raw), size):
+        parser.feed(raw[at : at + size])
+    return parser.close()
 
 
 def check_all(

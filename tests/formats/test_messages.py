@@ -8,7 +8,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.formats.test_tables import TOOLS, calls_of
-from tests.laws import EXHAUSTIVE, check_all
+from tests.laws import EXHAUSTIVE, check_all, in_pieces
 
 _NAMED = 'a&b"c&quot;'
 
@@ -69,10 +69,5 @@ def test_no_call_in_a_message_to_somebody_else_is_executed(format: str, headers:
     ]  # fmt: skip
     for n, text in enumerate(texts[:: 1 if EXHAUSTIVE else 5]):
         for name in (format, "auto"):
-            found = [tp.parse(text, name, _TOOL)]
-            for size in (1, 3, 7)[n % 3 : n % 3 + 1]:
-                parser = tp.stream(name, _TOOL)
-                for i in range(0, len(text), size):
-                    parser.feed(text[i : i + size])
-                found.append(parser.close())
+            found = [tp.parse(text, name, _TOOL), in_pieces(text, (1, 3, 7)[n % 3], name, _TOOL)]
             assert not any(call.valid for result in found for call in result.calls), (name, text)

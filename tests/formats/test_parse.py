@@ -10,7 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.core_cases import CORE, rows
-from tests.laws import check_all
+from tests.laws import check_all, in_pieces
 from tests.tables import asked_of, each_case
 from toolparse_lab.formats.json.mix import json_mix_protocol
 
@@ -34,10 +34,9 @@ def test_parse(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("size", [1, 3])
 def test_chunks_change_nothing(case: dict[str, Any], size: int) -> None:
     raw = case["raw"]
-    parser = tp.stream(case["protocol"], TOOLS, case.get("options"))
-    for i in range(0, len(raw), size):
-        parser.feed(raw[i : i + size])
-    assert parser.close() == tp.parse(raw, case["protocol"], TOOLS, case.get("options"))
+    assert in_pieces(raw, size, case["protocol"], TOOLS, case.get("options")) == tp.parse(
+        raw, case["protocol"], TOOLS, case.get("options")
+    )
 
 
 @asked_of("protocol", list(tp.protocols()))

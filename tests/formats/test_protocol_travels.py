@@ -75,7 +75,7 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_a_plan_takes_it_and_its_run_reads_by_it(
+def test_a_plan_takes_it_and_its_run_reads_by_it_in_any_process(
     name: str, mock: MockOpenAI, tmp_path: Path
 ) -> None:
     with tp.Lab(tmp_path / "a.db") as lab:
@@ -91,13 +91,10 @@ def test_a_plan_takes_it_and_its_run_reads_by_it(
         assert run.report().frame["success"].tolist() == [1.0]
         system = plan.requests[plan.items[0].key].messages[0]["content"]
         assert ANSWERS[name][:2] in system  # the prompt shows its own form
-
-
-def test_a_run_opened_in_another_process_still_reads(
-    name: str, mock: MockOpenAI, tmp_path: Path
-) -> None:
-    with tp.Lab(tmp_path / "a.db") as lab:
-        lab.run(lab.plan(cases_of(name), model_of(mock), [OBJECTS[name]]), progress=False)
+        for protocols in ([OBJECTS[name]], OBJECTS[name], None):
+            frame = lab.reparse(run, protocols, engine="serial")
+            assert frame["parse_protocol"].tolist() == [name]
+            assert frame["outcome"].tolist() == ["correct"]
         assert lab.open().trials()[0].outcome == "correct"
     with tp.Lab(tmp_path / "a.db") as lab:
         run = lab.open()
@@ -132,15 +129,6 @@ def test_ingest_takes_it(name: str, tmp_path: Path) -> None:
     with tp.Lab(tmp_path / "a.db") as lab:
         again = lab.open(protocols=[FOREIGN] if name == "custom:AtSigns" else None)
         assert again.trials()[0].result == run.trials()[0].result
-
-
-def test_reparse_takes_it(name: str, mock: MockOpenAI, tmp_path: Path) -> None:
-    with tp.Lab(tmp_path / "a.db") as lab:
-        run = lab.run(lab.plan(cases_of(name), model_of(mock), [OBJECTS[name]]), progress=False)
-        for protocols in ([OBJECTS[name]], OBJECTS[name], None):
-            frame = lab.reparse(run, protocols, engine="serial")
-            assert frame["parse_protocol"].tolist() == [name]
-            assert frame["outcome"].tolist() == ["correct"]
 
 
 def test_compare_takes_it(name: str) -> None:

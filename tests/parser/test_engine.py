@@ -10,6 +10,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import CORE, rows
 from tests.growth import grows_linearly
+from tests.laws import in_pieces
 from tests.tables import asked_of, each_case
 from tests.tools import tool_named
 from toolparse_lab.core.types import Retract, Span
@@ -102,10 +103,7 @@ def test_surrogate_halves_are_joined() -> None:
 def test_long_runs_of_backticks_are_several() -> None:
     raw = "`" * 1000 + "\n" + CALL
     whole = tp.parse(raw, "hermes", TOOLS)
-    parser = tp.stream("hermes", TOOLS)
-    for c in raw:
-        parser.feed(c)
-    assert parser.close() == whole
+    assert in_pieces(raw, 1, "hermes", TOOLS) == whole
 
 
 def test_a_held_text_longer_than_a_block_is_read_the_same() -> None:
@@ -114,10 +112,7 @@ def test_a_held_text_longer_than_a_block_is_read_the_same() -> None:
     raw = f'{{"name": "put", "arguments": {{"path": "{body}"}}}}'
     whole = tp.parse(raw, "hermes", TOOLS)
     assert [c.status for c in whole.calls] == ["ok"]
-    parser = tp.stream("hermes", TOOLS)
-    for i in range(0, len(raw), 7):
-        parser.feed(raw[i : i + 7])
-    assert parser.close() == whole
+    assert in_pieces(raw, 7, "hermes", TOOLS) == whole
 
 
 @pytest.mark.parametrize("size", [4, 1_000_000])
@@ -127,10 +122,7 @@ def test_a_held_text_longer_than_a_block_is_read_the_same() -> None:
 def test_cost_is_linear(protocol: str, piece: str, size: int, lead: str) -> None:
     def parse(length: int) -> None:
         raw = lead + piece * (length // len(piece))
-        parser = tp.stream(protocol, TOOLS)
-        for i in range(0, len(raw), size):
-            parser.feed(raw[i : i + size])
-        parser.close()
+        in_pieces(raw, size, protocol, TOOLS)
 
     assert grows_linearly(parse, 3_000)
 
@@ -216,10 +208,9 @@ CASE_TOOLS = json.loads((CORE / "parse_tools.json").read_text("utf-8"))
 @asked_of("case", rows("parse.jsonl")[::3])
 def test_chunks_longer_than_a_block_read_as_single_characters_do(case: dict[str, Any]) -> None:
     raw = case["raw"] + "\n" + FILLER + case["raw"] + "\n"
-    parser = tp.stream(case["protocol"], CASE_TOOLS, case.get("options"))
-    for character in raw:
-        parser.feed(character)
-    assert tp.parse(raw, case["protocol"], CASE_TOOLS, case.get("options")) == parser.close()
+    assert tp.parse(raw, case["protocol"], CASE_TOOLS, case.get("options")) == in_pieces(
+        raw, 1, case["protocol"], CASE_TOOLS, case.get("options")
+    )
 
 
 def test_a_body_longer_than_a_block_that_hides_its_closer() -> None:
@@ -254,7 +245,4 @@ def test_an_answer_of_endless_refused_calls_ends_as_text() -> None:
     assert len(result.calls) == 500
     assert not any(call.ok for call in result.calls)
     assert "call.too-many" in [problem.code for problem in result.problems]
-    parser = tp.stream("hermes", [tool])
-    for at in range(0, len(raw), 50):
-        parser.feed(raw[at : at + 50])
-    assert parser.close() == result
+    assert in_pieces(raw, 50, "hermes", [tool]) == result

@@ -10,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.core_cases import SHIPPED, load
+from tests.laws import in_pieces
 from tests.tables import asked_of
 
 CASES = load("field_reports.jsonl", SHIPPED)
@@ -36,13 +37,6 @@ def holds(result: tp.ParseResult, expect: Any) -> bool:
     return bool(calls == expect)
 
 
-def streamed(text: str, protocol: str, tools: Any, size: int) -> tp.ParseResult:
-    parser = tp.stream(protocol, tools)
-    for at in range(0, len(text), size):
-        parser.feed(text[at : at + size])
-    return parser.close()
-
-
 @asked_of("case", READ, ids=lambda case: case["id"])
 def test_reports(case: dict[str, Any]) -> None:
     text, tools = case["text"], case["tools"]
@@ -50,8 +44,8 @@ def test_reports(case: dict[str, Any]) -> None:
         if case["kind"] == "text":
             results = [
                 tp.parse(text, protocol, tools),
-                streamed(text, protocol, tools, 1),
-                streamed(text, protocol, tools, 4),
+                in_pieces(text, 1, protocol, tools),
+                in_pieces(text, 4, protocol, tools),
             ]
         else:
             results = [tp.parse(json.loads(text), protocol, tools)]

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from tests.laws import EXAMPLES, check_all, examples
+from tests.laws import EXAMPLES, check_all, examples, in_pieces
 from tests.tables import each_case
 from toolparse_lab.entry.laws import ODD, TOOLS
 from toolparse_lab.formats.registry import family_heads
@@ -139,10 +139,7 @@ def test_a_stream_is_the_whole_where_space_and_quotes_are_odd(protocol: str) -> 
             whole = tp.parse(text, name, NOTES)
             assert text not in known.get(protocol, ()) or [c.ok for c in whole.calls] == [True]
             for size in (1, 3, 7) if name != "auto" else (1,):
-                parser = tp.stream(name, NOTES)
-                for at in range(0, len(text), size):
-                    parser.feed(text[at : at + size])
-                assert parser.close() == whole, (name, size, text)
+                assert in_pieces(text, size, name, NOTES) == whole, (name, size, text)
 
 
 @each_case

@@ -11,6 +11,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.bridge import joined
+from tests.laws import in_pieces
 from tests.tools import function_named
 from toolparse_lab.core.errors import CallRetracted
 from toolparse_lab.integrations.litellm_bridge import completion
@@ -60,10 +61,11 @@ def parsed(text: str, said: str) -> list[str]:
 
 
 def pushed(text: str, said: str) -> list[str]:
-    parser = tp.stream("hermes", TOOLS, request=messages(said))
-    for character in text:
-        parser.feed(character)
-    return [call.name for call in parser.close().calls if call.ok and call.valid]
+    return [
+        call.name
+        for call in in_pieces(text, 1, "hermes", TOOLS, request=messages(said)).calls
+        if call.ok and call.valid
+    ]
 
 
 def generated(text: str, said: str, **more: Any) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 import toolparse_lab as tp
 from tests.core_cases import load
 from tests.growth import grows_linearly
-from tests.laws import check_all
+from tests.laws import check_all, in_pieces
 from tests.quotations import CALLS, SEEN, TOOLS, WAYS, formats, written
 from tests.quoted_answers import OUTSIDE, answers, executed
 from tests.quoted_answers import TOOLS as TABLES
@@ -39,10 +39,7 @@ def test_case(case: dict[str, Any]) -> None:
     assert [c.ok for c in result.calls if c.status != "draft"] == [True] * case["calls"]
     notes = [p for p in result.problems if p.code == "call.quoted-example"]
     assert bool(notes) == case["noted"]
-    parser = tp.stream(case.get("protocol", "hermes"), TOOLS)
-    for character in case["raw"]:
-        parser.feed(character)
-    assert parser.close() == result
+    assert in_pieces(case["raw"], 1, case.get("protocol", "hermes"), TOOLS) == result
 
 
 def test_a_long_block_is_seen() -> None:
@@ -109,10 +106,7 @@ def test_an_element_of_a_page_is_no_call(page: str, frame: str, meant: bool, nam
             result = tp.parse(text, protocol, [tool])
             assert [c.ok for c in result.calls] == [meant], text
             assert meant or result.calls[0].problems[0].code == "call.held-back"
-            parser = tp.stream(protocol, [tool])
-            for character in text:
-                parser.feed(character)
-            assert parser.close() == result
+            assert in_pieces(text, 1, protocol, [tool]) == result
 
 
 @pytest.mark.parametrize("name", ["body", "details", "table", "form"])

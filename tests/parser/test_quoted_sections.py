@@ -11,7 +11,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.growth import grows_linearly
-from tests.laws import check_all
+from tests.laws import check_all, in_pieces
 from tests.quotations import TOOLS
 from tests.tables import each_case
 
@@ -127,10 +127,7 @@ def test_chunks_say_the_same(name: str) -> None:
         text = quote(calls)
         whole = tp.parse(text, name, TOOLS)
         for size in (1, 7):
-            parser = tp.stream(name, TOOLS)
-            for i in range(0, len(text), size):
-                parser.feed(text[i : i + size])
-            assert parser.close() == whole
+            assert in_pieces(text, size, name, TOOLS) == whole
 
 
 @pytest.mark.parametrize("name", ["deepseek_v3", "kimi_k2", "harmony_channel", "minicpm3"])

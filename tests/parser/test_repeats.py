@@ -11,7 +11,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.growth import grows_linearly
-from tests.laws import check_all
+from tests.laws import check_all, in_pieces
 from tests.tables import asked_of
 from toolparse_lab.core.types import CallDelta, CallEnd, CallStart, Retract
 
@@ -75,10 +75,7 @@ def check(text: str, protocol: str, groups: list[list[Call]], meant: list[Call])
     others = [call for call in result.calls if not call.valid]
     assert all(call.status == "draft" for call in others)
     assert all("call.repeated-set" in {p.code for p in call.problems} for call in others)
-    parser = tp.stream(protocol, TOOLS)
-    for char in text:
-        parser.feed(char)
-    assert parser.close() == result
+    assert in_pieces(text, 1, protocol, TOOLS) == result
 
 
 @asked_of("plan", PLANS)

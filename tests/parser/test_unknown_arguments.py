@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.laws import in_pieces
 from toolparse_lab.evals.frames.recorded import calls_frame
 
 pydantic = pytest.importorskip("pydantic")
@@ -97,10 +98,7 @@ def test_in_every_format_whole_and_by_characters(fmt: str) -> None:
     text = protocol.write_call("berth", '{"harbor":"Oslo","url":"x"}', tp.ToolSpec.of(OPEN))
     for option in ("keep", "drop", "refuse"):
         whole = tp.parse(text, fmt, [SILENT], {"unknown_arguments": option})
-        parser = tp.stream(fmt, [SILENT], {"unknown_arguments": option})
-        for char in text:
-            parser.feed(char)
-        assert parser.close().calls == whole.calls
+        assert in_pieces(text, 1, fmt, [SILENT], {"unknown_arguments": option}).calls == whole.calls
         (call,) = whole.calls
         assert call.valid == (option != "refuse")
         assert ("url" in call.arguments) == (option != "drop")

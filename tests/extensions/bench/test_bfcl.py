@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-import toolparse_lab as tp
 from benchmarks.bfcl_verdicts import differences
 from tests.evals.test_oracle import ARMS, score_right_answer
 from tests.tables import each_case
@@ -27,10 +26,7 @@ from toolparse_lab.core.errors import (
     UnreadableInput,
     UnwritableCall,
 )
-from toolparse_lab.core.values import write_canonical
-from toolparse_lab.evals.cases.checks import validate_cases
 from toolparse_lab.evals.scoring.match import match_calls
-from toolparse_lab.evals.scoring.score import score_text
 from toolparse_lab.extensions.bench.bfcl import _installed, load_bfcl, schema_of, wanted_call
 
 
@@ -289,32 +285,6 @@ def test_every_right_answer_fulfils_its_own_case(strings: Any) -> None:
                 wrong.append((case_id, n, match.detail))
     assert wrong == []
     assert checked >= 6 * 2000
-
-
-@pytest.mark.skipif(data_files() is None, reason="no bfcl-eval: pip download --no-deps bfcl-eval")
-def test_every_right_answer_is_scored_so_from_its_text() -> None:
-    cases = load_bfcl(source=os.environ.get("TOOLPARSE_BFCL_WHEEL"))
-    by_id = {c.id: c for c in cases}
-    doubtful = {d.case_id for d in validate_cases(cases).doubts}
-    write = tp.protocols()["hermes"].write_call
-    right, wrong = 0, []
-    for case_id, truth in answers(data_files()):
-        case = by_id.get(case_id)
-        if case is None:
-            continue
-        tools = {t.name: t for t in case.tools}
-        calls = [(name, plain(arguments, 0)) for call in truth for name, arguments in call.items()]
-        try:
-            text = "\n".join(write(name, write_canonical(a), tools.get(name)) for name, a in calls)
-        except UnwritableCall:
-            # A right value that contradicts its own schema is coerced to it.
-            assert case_id in doubtful
-            continue
-        score = score_text(case, tp.parse(text, "hermes", case.tools))
-        right += score.outcome == "correct"
-        wrong += [(case_id, score.detail)] if score.outcome != "correct" else []
-    assert wrong == []
-    assert right >= 2000
 
 
 @pytest.mark.skipif(data_files() is None, reason="no bfcl-eval: pip download --no-deps bfcl-eval")
