@@ -1,9 +1,11 @@
 """CPU time beside peers, in one run: python benchmarks/peers.py [--json FILE]
 
 Peers: the npm package @ai-sdk-tool/parser under node (installed into a temporary folder, or the one
-that --node names), `json-repair` and `fast-json-repair` (compiled, without provenance). Each figure
-is the least of several repeats, in milliseconds of process CPU time. What is not installed is left
-out and said so.
+that --node names), `json-repair` and `fast-json-repair` (compiled, without provenance); for small
+calls and streams the parsers of SGLang and vLLM, as a server asks them (`toolparse reader add
+sglang==0.5.23 vllm==0.33.0`), and the compiled `llm-beacon` and `agent-tool-parser`, which read no
+stream. Each figure is the least of several repeats, in milliseconds of process CPU time; those of
+small calls take turns with their peers. What is not installed is left out and said so.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import toolparse_lab as tp
+from toolparse_lab.extensions.readers.packages import python_of_readers, reader_added
 
 NPM = "@ai-sdk-tool/parser@4.1.26"
 TOOLS: list[dict[str, Any]] = [
@@ -280,6 +283,131 @@ def one_call() -> Iterator[Row]:
         yield name, best(partial(varying, protocol), 3), {}
 
 
+# Format: (parser of SGLang, parser of vLLM), '' where there is none that runs without a vocabulary.
+SERVERS = {
+    "hermes": ("hermes", "hermes"),
+    "kimi_k2": ("kimi_k2", "kimi_k2"),
+    "deepseek_v31": ("deepseekv31", "deepseek_v31"),
+    "mistral_v3": ("mistral", ""),
+    "llama3_json": ("llama3", "llama3_json"),
+    "pythonic": ("pythonic", "pythonic"),
+    "gemma4": ("gemma4", "gemma4"),
+    "glm47_compact": ("glm47", "glm47"),
+    "harmony_channel": ("gpt-oss", ""),
+    "minimax_m2": ("minimax-m2", "minimax_m2"),
+    "qwen3_coder_xml": ("qwen3_coder", "qwen3_coder"),
+    "yaml_xml": ("", ""),
+    "openai_json": ("", ""),
+}
+COMPILED = {"llm-beacon": "beacon", "agent-tool-parser": "agent_tool_parser"}
+OTHERWISE = "reads otherwise"
+Turn = Callable[[int], "float | str"]
+"""CPU seconds of so many runs, or why there are none."""
+
+
+class Server:
+    """The parsers of an added release in a process of their own, see `peer_python.py`."""
+
+    def __init__(self, package: str) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self.name = package
+        try:
+            added = reader_added(package)
+        except tp.errors.SetupError:
+            return
+        self.name = str(added).replace("==", " ")
+        script = Path(__file__).with_name("peer_python.py")
+        words = [python_of_readers(), script, package, added.folder, script.parent.parent]
+        self._process = subprocess.Popen(
+            list(map(str, words)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def turn(self, parser: str, text: str, wanted: list[list[str]], chunk: int, runs: int) -> Any:
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            return "not added"
+        tools = [{"type": "function", "function": tool} for tool in TOOLS]
+        task = {"parser": parser, "text": text, "tools": tools, "chunk": chunk, "runs": runs}
+        process.stdin.write(json.dumps(task) + "\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline() or "{}")
+        if _decoded(answer.get("calls", [])) != _decoded(wanted):
+            return OTHERWISE
+        return answer["seconds"]
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+def _decoded(calls: list[list[str]]) -> Any:
+    with contextlib.suppress(ValueError):
+        return [[name, json.loads(arguments)] for name, arguments in calls]
+    return None
+
+
+def in_turn(turns: dict[str, Turn], rounds: int, runs: int) -> dict[str, float | str]:
+    """The least milliseconds of 1,000 runs of each, all taking turns."""
+    least: dict[str, float | str] = {}
+    for name, turn in [*turns.items()] * rounds:
+        seconds = turn(runs)
+        before = least.get(name)
+        if isinstance(seconds, str) or isinstance(before, str):
+            least[name] = seconds if isinstance(seconds, str) else str(before)
+        else:
+            ms = seconds * 1e6 / runs
+            least[name] = ms if before is None else min(before, ms)
+    return least
+
+
+def beside_servers() -> Iterator[tuple[str, dict[str, float | str]]]:
+    """(what, {ours and each peer: milliseconds of 1,000 runs}) of a small call, whole and by 4."""
+    servers = [Server(package) for package in ("sglang", "vllm")]
+    arguments = json.dumps({"path": "a.py", "body": "print(1)"})
+    protocols = tp.protocols()
+
+    def compiled(module: Any, text: str) -> Turn:
+        def turn(runs: int) -> float | str:
+            with contextlib.suppress(Exception):
+                calls = module.parse_tool_calls(text)
+                read = [c["arguments"] if isinstance(c, dict) else c.args for c in calls]
+                if read == [json.loads(arguments)]:
+                    return _seconds(partial(module.parse_tool_calls, text), runs)
+            return OTHERWISE
+
+        return turn
+
+    try:
+        for protocol, parsers in SERVERS.items():
+            codec = protocols[protocol]
+            text = codec.join_calls([codec.write_call("put_file", arguments)])
+            for chunk, what in ((0, "small calls"), (4, "small streams by 4")):
+                own = partial(feed, protocol, text) if chunk else partial(
+                    tp.parse, text, protocol, TOOLS
+                )  # fmt: skip
+                turns: dict[str, Turn] = {"ours": partial(_seconds, own)}
+                for server, parser in zip(servers, parsers, strict=True):
+                    if parser:
+                        wanted = [["put_file", arguments]]
+                        turns[server.name] = partial(server.turn, parser, text, wanted, chunk)
+                for name, module in COMPILED.items():
+                    if not chunk:
+                        with contextlib.suppress(ImportError):
+                            turns[name] = compiled(importlib.import_module(module), text)
+                yield f"1,000 {what}, {protocol}", in_turn(turns, 9, 40 if chunk else 200)
+    finally:
+        for server in servers:
+            server.close()
+
+
+def _seconds(run: Callable[[], Any], runs: int) -> float:
+    before = time.process_time()
+    for _ in range(runs):
+        run()
+    return time.process_time() - before
+
+
 def coercion() -> Iterator[Row]:
     """Milliseconds for 1,000 objects of seven properties, so microseconds for one."""
     names = {
@@ -325,34 +453,14 @@ def repeat_parse(text: str, protocol: str) -> None:
         tp.parse(text, protocol, TOOLS)
 
 
-HOSTILE: tuple[tuple[str, str, Callable[[int], str]], ...] = (
-    ("openers of a call", "hermes", lambda n: "<tool_call>" * (n * 5_000)),
-    ("open braces", "hermes", lambda n: "<tool_call>" + "{" * (n * 25_000)),
-    ("quotes", "hermes", lambda n: "<tool_call>" + '"' * (n * 250_000)),
-    ("backticks", "gemma", lambda n: "`" * (n * 250_000)),
-    ("white space", "hermes", lambda n: " " * (n * 250_000)),
-    ("less-than signs", "morph_xml", lambda n: "<put_file><body>" + "<" * (n * 100_000)),
-    (
-        "closers in a string",
-        "hermes",
-        lambda n: '<tool_call>{\\"</tool_call>' * (n * 200) + "x" * (n * 40_000) + '"}</tool_call>',
-    ),
-)
-
-
-def growth() -> Iterator[tuple[str, float, float]]:
-    """(what, milliseconds, milliseconds for four times the text)."""
-    for name, protocol, make in HOSTILE:
-        short, long = make(1), make(4)
-        yield name, best(partial(feed, protocol, short), 1), best(partial(feed, protocol, long), 1)
+def _above(ms: float | str, ours: float) -> bool:
+    return isinstance(ms, str) or ms > ours
 
 
 def main(argv: list[str]) -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--node", metavar="FOLDER", help="folder with the npm package installed")
-    options.add_argument(
-        "--quick", action="store_true", help="no stream of a million characters, no growth figures"
-    )
+    options.add_argument("--quick", action="store_true", help="no stream of a million characters")
     options.add_argument("--json", metavar="FILE", help="write the figures too")
     chosen = options.parse_args(argv)
     print(
@@ -370,16 +478,23 @@ def main(argv: list[str]) -> int:
             )
             print(f"{name:48} {ours:10.2f}   {beside}", flush=True)
             figures.append({"what": name, "ms": ours, **{f"{p}_ms": ms for p, ms in peers.items()}})
+    slower = []
+    for name, least in beside_servers():
+        own = least.pop("ours")
+        assert isinstance(own, float)
+        beside = "  ".join(
+            f"{peer} {ms}" if isinstance(ms, str) else f"{peer} {ms:.2f} ({ms / own:.1f}x)"
+            for peer, ms in least.items()
+        )
+        print(f"{name:48} {own:10.2f}   {beside}", flush=True)
+        figures.append({"what": name, "ms": own, **{f"{p}_ms": ms for p, ms in least.items()}})
+        slower += [f"{peer} in {name}" for peer, ms in least.items() if not _above(ms, own)]
+    print("faster than this package: " + ("; ".join(slower) or "none"))
     ratios = sorted(((auto / own, name) for name, own, auto in beside_auto()), reverse=True)
     print(f"\nauto beside the named protocol, two calls an answer, {len(ratios)} formats")
     print(f"median {ratios[len(ratios) // 2][0]:.2f}x, the most:", end=" ")
     print(", ".join(f"{name} {ratio:.2f}x" for ratio, name in ratios[:5]), flush=True)
     figures.extend({"what": f"auto: {name}", "ratio": ratio} for ratio, name in ratios)
-    if not chosen.quick:
-        print("\ngrowth of CPU time for four times the text, fed 4 characters at a time")
-        for name, one, four in growth():
-            print(f"{name:48} {one:10.1f} {four:10.1f}   {four / one:.1f}x", flush=True)
-            figures.append({"what": f"growth: {name}", "ms": one, "ms_4x": four})
     if chosen.json:
         Path(chosen.json).write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
     return 0
