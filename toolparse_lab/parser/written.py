@@ -622,14 +622,18 @@ class _Learner:
         )
         return result if good and call.arguments == _ARGUMENTS else None
 
-    def texts(self) -> Iterator[str]:
-        # The call as it is written, and without what may stand around it.
-        text = self.write(_ARGUMENTS)
+    def only_call(self, text: str) -> ToolCall:
+        """Return the call of a text that is one good call to the long way."""
         found = self.read(text)
         if found is None:
             raise _Unlearned
+        return found.calls[0]
+
+    def texts(self) -> Iterator[str]:
+        # The call as it is written, and without what may stand around it.
+        text = self.write(_ARGUMENTS)
+        segment = self.only_call(text).segment.span
         yield text
-        segment = found.calls[0].segment.span
         heads = self._owner.envelope.heads(self._setting.tools)
         begins = {at for head in heads if len(head) > 1 if (at := text.find(head, 1)) > 0}
         for begin in sorted({segment.start, *begins}):
@@ -657,10 +661,8 @@ class _Learner:
         return [(hole, at, at + len(self._row)) for hole in self._holes]
 
     def _parameters(self) -> Iterator[_Parameters]:
-        first = self.read(self.write(_ARGUMENTS))
-        if first is None:
-            raise _Unlearned
-        untyped = json.loads(first.calls[0].source_json) != _ARGUMENTS
+        call = self.only_call(self.write(_ARGUMENTS))
+        untyped = json.loads(call.source_json) != _ARGUMENTS
         head, string, sep, tail = self._unit("Zqa one", "Zqb two")
         edge = "".join({string.closer[:1], string.opener[-1:]} - {"\n", " ", "\0", ">"})
         if untyped and not string.closer.strip():
@@ -749,8 +751,6 @@ class _Learner:
             rest[len(closer) :],
             after[len(closer) :],
         )
-        if any(mark in part for mark in "\0\1" for part in (head, sep, tail)):
-            raise _Unlearned
         return head, _Unit(opener, one[a:b], closer), sep, tail
 
     def _located(self, text: str, key: str) -> tuple[int, int]:
@@ -774,15 +774,10 @@ class _Learner:
         raise _Unlearned
 
     def _tokens(self, text: str, begin: int, end: int) -> list[_Token]:
-        found = self.read(text)
-        if found is None:
-            raise _Unlearned
-        wire_id = found.calls[0].wire_id
+        wire_id = self.only_call(text).wire_id
         names = re.escape(_NAME)
         if wire_id and text.count(wire_id) == 1 and text.index(wire_id) < begin:
             names = f"{re.escape(wire_id)}|{names}"
-        elif wire_id:
-            raise _Unlearned
         fixed = [(begin, end, "hole")]
         for match in re.finditer(names, text):
             if not begin <= match.start() < end:
@@ -799,8 +794,6 @@ class _Learner:
         tokens: list[_Token] = []
         at = 0
         for a, b, kind in cuts:
-            if a < at:
-                raise _Unlearned
             if a > at:
                 tokens.append(_Token("literal", text[at:a]))
             tokens.append(_Token(kind, text[a:b], [text[a:b]]))
@@ -828,8 +821,6 @@ class _Learner:
         root = call.origin("").span
         spans = [span for s in found.segments for span in (s.span, s.body) if span is not None]
         spans += [problem.span for problem in call.problems if problem.span is not None]
-        if any(p.span is None for p in call.problems):
-            raise _Unlearned
         is_row = type(hole) is _Parameters
         cuts = {
             at for span in (*spans, *([root] if is_row else [])) for at in (span.start, span.end)
@@ -877,16 +868,11 @@ class _Learner:
                     count += token.kind == "id"
                     marked.add("name")
                     name_group = count
-                    name_at = at + token.text.index(_NAME)
-                    if call.name_span not in (None, Span(name_at, name_at + len(_NAME))):
-                        raise _Unlearned
             at = stop
         if at in cuts:
             patterns[1] += "()"
             count += 1
             groups[at] = count
-        if not name_group:
-            raise _Unlearned
         parts = []
         for i, s in enumerate(found.segments):
             body = s.body and (groups[s.body.start], groups[s.body.end])
@@ -915,9 +901,6 @@ class _Learner:
     # proof
 
     def _proved(self, look: Look, tokens: list[_Token]) -> Look:
-        marks = look.marks(self._setting)
-        if marks is None:
-            raise _Unlearned
         has_space = any(len(t.choices) > 1 for t in tokens)
         base = "".join(t.text for t in tokens)
         if self._agrees(look, base) is not True:

@@ -64,6 +64,10 @@ _VALUE, _ITEM, _NEXT_ITEM, _MEMBER, _NEXT_MEMBER, _COLON, _AFTER = range(7)
 _SPACE = " \t\n\r"
 _VALUES = (_VALUE, _ITEM, _NEXT_ITEM)
 _KEYS = (_MEMBER, _NEXT_MEMBER)
+# The signs that may be there, by what is expected; behind a value a comma and the closer as well.
+_SIGNS = ('{["', '{["]', '{["', '"}', '"', ":", "")
+# What is expected behind a sign; behind a comma, by the bracket that is open.
+_BEHIND = {"{": _MEMBER, "[": _ITEM, ":": _VALUE, "{,": _NEXT_MEMBER, "[,": _NEXT_ITEM}
 _CLOSER = {"{": "}", "[": "]"}
 _SCALAR = re.compile(
     r"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null)(?![\w+\-]|\.\d)"
@@ -332,28 +336,17 @@ class _Search:
 
 
 def _following(sign: str, mode: int, stack: str) -> tuple[int, str] | None:
-    if sign in "{[":
-        opened = _MEMBER if sign == "{" else _ITEM
-        return (opened, stack + sign) if mode in _VALUES else None
-    if sign == ":":
-        return (_VALUE, stack) if mode == _COLON else None
-    if not stack:
+    if sign not in _expected(mode, stack):
         return None
+    if sign in "}]":
+        return _AFTER, stack[:-1]
     if sign == ",":
-        following = _NEXT_MEMBER if stack[-1] == "{" else _NEXT_ITEM
-        return (following, stack) if mode == _AFTER else None
-    may_close = mode in (_AFTER, _MEMBER, _ITEM) and _CLOSER[stack[-1]] == sign
-    return (_AFTER, stack[:-1]) if may_close else None
+        return _BEHIND[stack[-1] + sign], stack
+    return _BEHIND[sign], stack if sign == ":" else stack + sign
 
 
 def _expected(mode: int, stack: str) -> str:
-    if mode in _VALUES:
-        return '{["]' if mode == _ITEM else '{["'
-    if mode in _KEYS:
-        return '"}' if mode == _MEMBER else '"'
-    if mode == _COLON:
-        return ":"
-    return "," + _CLOSER[stack[-1]] if stack else ""
+    return "," + _CLOSER[stack[-1]] if mode == _AFTER and stack else _SIGNS[mode]
 
 
 def _missing(ch: str, mode: int, stack: str) -> Iterator[tuple[str, str]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
@@ -155,21 +156,7 @@ class ParameterScan:
             self.at += len(tail)
             return len(tail)
         while True:
-            state = self.state
-            answer: Close | Hold | int
-            if state == VALUE:
-                answer = self.step(tail, pos, final)
-            elif state in (TOP, INSIDE):
-                answer = self._between(tail, pos, final)
-            elif state == HEAD:
-                answer = self.head(tail, pos, final)
-            elif state == JSON:
-                answer = self._in_json(tail, pos, final)
-            elif state == ENDED:
-                answer = self._behind(tail, pos, final)
-            else:
-                answer = self._first(tail, pos, final)
-
+            answer = self._STEPS[self.state](self, tail, pos, final)
             if isinstance(answer, int):
                 pos = answer
             elif isinstance(answer, Hold):
@@ -659,3 +646,8 @@ class ParameterScan:
                 return Hold(pos)
 
         return Close(end, end, "end")
+
+    # By state, in the order of their numbers.
+    _STEPS: ClassVar[tuple[Callable[..., Close | Hold | int], ...]] = (
+        _first, _between, _first, _between, head, step, _in_json, _behind,
+    )  # fmt: skip

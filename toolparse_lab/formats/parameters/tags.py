@@ -303,8 +303,6 @@ class ParameterTags(Envelope):
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
         # A parameter's value, JSON in place of tags, or words where only tags can be.
-        if not text:
-            return False
         # JSON in place of tags knows its own strings.
         start = text.lstrip()
         if start[:1] in ("{", "["):

@@ -145,14 +145,6 @@ class TypedXml(Envelope):
         pairs = _AROUND if opening.attributes in _AROUND else _BLOCKS
         return LiteralBody(tuple(pairs.values()))
 
-    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        tags = list(_TAG.finditer(text))
-        if not tags:
-            return bool(text.strip())
-        last = tags[-1]
-        is_open = last["word"] in _PARAMETERS and not last["close"] and not last["empty"]
-        return is_open or bool(text[last.end() :].strip())
-
 
 def _follows(opener: str, text: str, at: int) -> bool | None:
     # None if more text decides. A code fence may follow a tag around a block.

@@ -325,12 +325,6 @@ class YamlCall(Codec):
     # refuses, one repair is tried: what is wrapped around the mapping, or else quotes around texts
     # that are no YAML. So a body is read twice at most.
 
-    def strict(self, body: str, context: DecodeContext) -> bool:
-        if context.opening.owner is HERMES:
-            return HERMES.codec.strict(body, context)
-        # Not super(): dataclasses with slots are made anew, and super() looks for the first one.
-        return Codec.strict(self, body, context)
-
     def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         # The closing tag is necessary, since without it the last text may go on. A tool that no one
         # knows has a schema that admits everything.
