@@ -11,6 +11,23 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+CONTRAST = """(selector) => {
+    const channels = (text) => text.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => {
+        const [x, y, z] = [r, g, b].map((c) => ((c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+    };
+    const element = document.querySelector(selector);
+    const ink = channels(getComputedStyle(element).color);
+    let ground = null;
+    for (let e = element; e; e = e.parentElement) {
+        const colour = channels(getComputedStyle(e).backgroundColor);
+        if (colour.length === 3) { ground = colour; break; }
+    }
+    const [a, b] = [light(ink), light(ground)].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+}"""
+"""The contrast of an element's text and the ground below it, as WCAG defines it."""
 _SERIOUS = ("serious", "critical")
 
 

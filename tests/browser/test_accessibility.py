@@ -44,7 +44,7 @@ def page(chromium: Browser, scheme: Scheme) -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     with tp.Lab(tmp_path_factory.mktemp("store") / "runs.db") as lab:
-        yield lab.ingest(rows([TEXTS[i // 4 % 3] for i in range(24)]))
+        yield lab.ingest(rows([TEXTS[i // 4 % 3] for i in range(12)]))
 
 
 def test_the_parse_view(page: Page, tmp_path: Path) -> None:

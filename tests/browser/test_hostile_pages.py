@@ -1,25 +1,37 @@
-"""Hostile model text in a real browser: nothing is executed, nothing is requested, all of it is
-shown."""
+"""More than 200 hostile texts in every view, static and live: nothing runs, nothing is asked for, and
+all of it is shown.
+
+Several texts share a page, each in its own call, so that one page is opened and not twenty.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.render_samples import HOSTILE, example, hostile, plain, several
-from toolparse_lab.views import render_page, render_result
+from tests.evals.test_charts import hostile_charts
+from tests.hostile_texts import TEXTS
+from tests.render_samples import HOSTILE, example, hostile, several
+from toolparse_lab.evals.reports.figures.comparison import compare_arms
+from toolparse_lab.views import render_page, render_result, render_side_by_side
 from toolparse_lab.views.show import visible
 
-pytest.importorskip("anywidget", reason="the parse view needs the jupyter extra")
+pytest.importorskip("anywidget", reason="the views need the jupyter extra")
+pytest.importorskip("litellm", reason="runs need the lab extra")
 
-from toolparse_lab.notebook import export_html
+import toolparse_lab as tp
+from toolparse_lab.notebook import CoercionDiff, export_html
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page
 
 pytestmark = pytest.mark.browser
+AT_ONCE = 24  # texts of a page
+FOREIGN = "document.querySelectorAll('script, img, iframe, a, svg, link').length"
 
 
 class Watch:
@@ -54,44 +66,153 @@ class Watch:
 
 
 @pytest.fixture(scope="module")
-def watch(chromium: Browser) -> Any:
-    page = chromium.new_page()
+def watch(chromium: Browser) -> Iterator[Watch]:
+    page = chromium.new_page(viewport={"width": 1000, "height": 900})
     yield Watch(page)
     page.close()
 
 
-@pytest.mark.parametrize(
-    "text", [*HOSTILE.values(), HOSTILE["onerror"] * 3_000], ids=[*HOSTILE, "200 KB"]
-)
-def test_static_view_runs_nothing(text: str, watch: Watch, tmp_path: Path) -> None:
-    """Without a Content-Security-Policy, so that escaping alone has to hold."""
-    result = hostile(text)
-    path = tmp_path / "bare.html"
-    path.write_text(f"<!doctype html><meta charset=utf-8>{render_result(result)}", encoding="utf-8")
-    watch.open(path)
-    watch.check(path)
-    if len(result.raw) < 100_000:
-        assert watch.page.text_content(".toolparse-raw") == visible(result.raw)
-    assert (
-        watch.page.evaluate("document.querySelectorAll('script, img, iframe, a, svg, link').length")
-        == 0
+def groups() -> Iterator[list[str]]:
+    for at in range(0, len(TEXTS), AT_ONCE):
+        # No answer comes over a wire with half a character in it.
+        yield [t.encode("utf-8", "replace").decode("utf-8") for t in TEXTS[at : at + AT_ONCE]]
+
+
+def tool(text: str) -> dict[str, Any]:
+    """A tool with the text wherever a stranger's tool may have one."""
+    properties = {"x": {"type": "integer", "description": text}, text: {"type": "string"}}
+    return {
+        "name": "f",
+        "description": text,
+        "parameters": {"type": "object", "properties": properties},
+    }
+
+
+def answer(texts: list[str]) -> str:
+    """A call for each text, with it in a value, in a key, around the call and in broken JSON."""
+    calls = [
+        f"{t}<tool_call>{json.dumps({'name': 'f', 'arguments': {'x': t, t: '5'}})}</tool_call>"
+        for t in texts
+    ]
+    return "\n".join([*calls, f"<tool_call>{{{texts[0]}</tool_call>"])
+
+
+def two_readings(texts: list[str]) -> tuple[tp.ParseResult, tp.ParseResult]:
+    tools = [tool(texts[0])]
+    none, lossy = (
+        tp.parse(answer(texts), "hermes", tools, {"coerce": policy}) for policy in ("none", "lossy")
     )
+    return none, lossy
 
 
-@pytest.mark.parametrize(
-    "text", [*HOSTILE.values(), HOSTILE["script"] * 6_000], ids=[*HOSTILE, "200 KB"]
-)
-def test_exported_view_runs_nothing_of_the_model(text: str, watch: Watch, tmp_path: Path) -> None:
-    result = hostile(text) if len(text) < 100_000 else plain(text)
-    path = export_html(result, tmp_path / "export.html", title=text[:200])
+def test_there_are_more_than_200() -> None:
+    assert len(set(TEXTS)) > 200
+
+
+def test_static_views(watch: Watch, tmp_path: Path) -> None:
+    """Without a Content-Security-Policy, so that escaping alone has to hold."""
+    body = "".join(render_result(hostile(text)) for text in TEXTS)
+    for texts in groups():
+        # A row is made alike for every protocol: a few of them, with calls and without.
+        comparison = tp.compare(answer(texts), [tool(texts[0])], ["auto", "hermes", "morph_xml"])
+        body += comparison._repr_mimebundle_()["text/html"]
+        body += render_side_by_side(*two_readings(texts), (texts[0], texts[-1]))
+    path = tmp_path / "all.html"
+    page = render_page("All", body)
+    policy = page[page.index("<meta http-equiv") : page.index(">", page.index("<meta http-equiv"))]
+    path.write_text(page.replace(policy + ">", ""), encoding="utf-8", errors="replace")
     watch.open(path)
-    watch.page.wait_for_selector(".pv.live")
-    watch.page.focus(".toolparse-raw")
-    for key in ("1", "2", "3", "4", "1"):
-        watch.page.keyboard.press(key)
+    watch.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")
     watch.check(path)
-    assert watch.page.text_content(".toolparse-raw") == visible(result.raw)
-    assert watch.page.evaluate("document.querySelectorAll('img, iframe, a, svg, link').length") == 0
+    assert watch.page.evaluate(FOREIGN) == 0
+    shown = watch.page.locator(".toolparse-raw").all_text_contents()
+    assert shown[: len(TEXTS)] == [visible(hostile(text).raw) for text in TEXTS]
+
+
+def test_live_views(watch: Watch, tmp_path: Path) -> None:
+    for n, texts in enumerate(groups()):
+        tools = [tool(texts[0])]
+        result = tp.parse(answer(texts), "hermes", tools)
+        view = export_html(result, tmp_path / f"view{n}.html", title=texts[0])
+        watch.open(view)
+        watch.page.focus(".toolparse-raw")
+        for key in "1234":
+            watch.page.keyboard.press(key)
+        watch.check(view)
+        assert watch.page.locator(".toolparse-raw").first.text_content() == visible(result.raw)
+        assert watch.page.evaluate(FOREIGN) == 1, "the front end"
+
+        pair = CoercionDiff(*two_readings(texts), (texts[0], texts[-1]))
+        side = pair.export_html(tmp_path / f"side{n}.html")
+        watch.open(side)
+        watch.page.hover(".raw [data-n] >> nth=0")
+        watch.page.click("tr[data-n] >> nth=0")
+        watch.check(side)
+
+        bench = tp.workbench(answer(texts), "hermes", tools).export_html(tmp_path / f"b{n}.html")
+        watch.open(bench)
+        watch.page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+        for tab in watch.page.locator("[data-tab]").all():
+            tab.click()
+        watch.check(bench)
+
+
+def html_of(shown: Any) -> str:
+    """What a notebook stores and draws of an object."""
+    if hasattr(shown, "_repr_mimebundle_"):
+        bundle = shown._repr_mimebundle_()
+        bundle = bundle[0] if isinstance(bundle, tuple) else bundle
+        return str(bundle.get("text/html", ""))
+    return str(shown._repr_html_())
+
+
+def test_trials_reports_and_outputs_of_notebooks(watch: Watch, tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": f"c{n}{texts[2]}".replace("\x00", ""),
+            "input": texts[0],
+            "tools": [tool(texts[-1])],
+            "target": [{"name": "f", "arguments": {"x": 1, texts[0]: texts[-1]}}],
+            "raw": answer(texts).replace("\x00", ""),
+            "model": texts[0].replace("\x00", ""),
+            "protocol": "hermes",
+            "finish_reason": texts[3].replace("\x00", ""),
+            "metadata": {"category": texts[1]},
+        }
+        for n, texts in enumerate(groups())
+    ]
+    log = tmp_path / "<img src onerror=window.pwned=1>.jsonl"
+    log.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    with tp.Lab(tmp_path / "runs.db") as lab:
+        run = lab.ingest(log)
+        report = run.report()
+        paths = [report.save(tmp_path / "report.html")]
+        for n, trial in enumerate(run.failures()):
+            paths.append(trial.as_html(tmp_path / f"trial{n}.html"))
+        assert len(paths) > 5
+        gate, frame = report.gate(success=0.5), run.frame()
+        trial = run.failures()[0]
+        outputs = [run.failures(), report, gate, frame, run.calls_df()]
+        outputs += [trial, trial.result]
+        outputs += [compare_arms(frame, *frame["model"].unique()[:2], on="model")]
+        paths.append(tmp_path / "outputs.html")
+        body = "".join(html_of(shown) for shown in outputs)
+        paths[-1].write_text(f"<!doctype html><meta charset=utf-8>{body}", "utf-8", "replace")
+    for path in paths:
+        watch.open(path)
+        watch.page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+        watch.check(path)
+
+
+def test_charts(watch: Watch, tmp_path: Path) -> None:
+    """With Vega in the page, so that it draws without a network."""
+    for name, chart in hostile_charts():
+        path = tmp_path / f"{name}.html"
+        path.write_text(chart.to_html(inline=True), "utf-8")
+        watch.open(path)
+        watch.page.wait_for_selector("#vis canvas, #vis svg")
+        watch.page.hover("#vis canvas, #vis svg")
+        watch.check(path)
 
 
 def test_a_page_runs_nothing_even_unescaped(watch: Watch, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,32 +82,58 @@ def page(chromium: Chromium) -> Iterator[Page]:
     context.close()
 
 
-def test_a_run_is_browsed_and_a_note_is_kept(page: Page, tmp_path: Path) -> None:
-    with tp.Lab(tmp_path / "toolparse.db") as lab:
-        row = {"input": "q", "raw": TEXT, "protocol": "hermes"}
-        targets = {
-            name: [{"name": "f", "arguments": {"x": x}}] for name, x in (("right", 1), ("wrong", 2))
-        }
-        rows = [{**row, "id": name, "target": target} for name, target in targets.items()]
-        lab.ingest(rows, tools=TOOLS)
-    with opened(tmp_path) as address:
-        page.goto(address, timeout=WAIT)
+@dataclass(frozen=True)
+class Served:
+    """A server of one store: its address, which opens the latest run, and the ids of its runs."""
+
+    address: str
+    runs: dict[str, str]
+    store: Path
+
+    def visit(self, page: Page, name: str) -> None:
+        page.goto(self.address, timeout=WAIT)
+        page.goto(f"{self.address.partition('?')[0]}run/{self.runs[name]}", timeout=WAIT)
         page.wait_for_selector(".item", timeout=WAIT)
-        assert page.inner_text(".say b") == "1 of 2 answers are wrong"
-        # From wherever one is: nothing has the focus yet.
-        page.keyboard.press("ArrowDown")
-        page.keyboard.press("Enter")
-        page.wait_for_selector(".detail .pv.live", timeout=WAIT)
-        assert page.inner_text(".why") == "“x” is 1; 2 was expected."
-        assert page.locator(".toolparse-raw .k-wrong").all_text_contents() == ["1"]
-        page.screenshot(path=tmp_path / "run.png", full_page=True)
-        page.get_by_text("Note and verdict by hand").click()
-        page.get_by_label("note", exact=True).fill("the target is wrong")
-        page.get_by_role("button", name="Keep").click()
-        until(page, "document.querySelector('[data-part=said]').textContent === 'kept'")
-        page.get_by_text("note: the target is wrong").wait_for()
-    with tp.Lab(tmp_path / "toolparse.db") as lab:
-        notes = lab.open("latest").frame().set_index("case_id")["note"]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("runs")
+    targets = {
+        name: [{"name": "f", "arguments": {"x": x}}] for name, x in (("right", 1), ("wrong", 2))
+    }
+    graded = [{"input": "q", "raw": TEXT, "id": n, "target": t} for n, t in targets.items()]
+    wordy = [{"input": f"{t} " * 9, "raw": t} for t in (TEXT, TEXT.replace('"f"', '"g"'), "No.")]
+    texts = [TEXT, TEXT.replace('"f"', '"g"'), TEXT.replace('"f"', '"h"'), "No."]
+    several = [
+        {"input": f"question {i}", "raw": text, "id": f"case-{i}"} for i, text in enumerate(texts)
+    ]
+    with tp.Lab(folder / "toolparse.db") as lab:
+        runs = {
+            name: lab.ingest(rows, tools=TOOLS, protocol="hermes").run_id
+            for name, rows in (("graded", graded), ("wordy", wordy), ("several", several))
+        }
+    with opened(folder, "--theme", "auto") as address:
+        yield Served(address, runs, folder / "toolparse.db")
+
+
+def test_a_run_is_browsed_and_a_note_is_kept(page: Page, served: Served, tmp_path: Path) -> None:
+    served.visit(page, "graded")
+    assert page.inner_text(".say b") == "1 of 2 answers are wrong"
+    # From wherever one is: nothing has the focus yet.
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".detail .pv.live", timeout=WAIT)
+    assert page.inner_text(".why") == "“x” is 1; 2 was expected."
+    assert page.locator(".toolparse-raw .k-wrong").all_text_contents() == ["1"]
+    page.screenshot(path=tmp_path / "run.png", full_page=True)
+    page.get_by_text("Note and verdict by hand").click()
+    page.get_by_label("note", exact=True).fill("the target is wrong")
+    page.get_by_role("button", name="Keep").click()
+    until(page, "document.querySelector('[data-part=said]').textContent === 'kept'")
+    page.get_by_text("note: the target is wrong").wait_for()
+    with tp.Lab(served.store) as lab:
+        notes = lab.open(served.runs["graded"]).frame().set_index("case_id")["note"]
     assert notes["wrong"] == "the target is wrong"
 
 
@@ -131,48 +158,41 @@ def test_a_text_is_edited(page: Page, tmp_path: Path) -> None:
         assert max(map(int, re.findall(r"\d+", background)[:3])) < 80, background
 
 
-def test_the_address_says_what_is_seen(page: Page, tmp_path: Path) -> None:
-    with tp.Lab(tmp_path / "toolparse.db") as lab:
-        texts = [TEXT, TEXT.replace('"f"', '"g"'), TEXT.replace('"f"', '"h"'), "No."]
-        rows = [
-            {"input": f"question {i}", "raw": text, "protocol": "hermes", "id": f"case-{i}"}
-            for i, text in enumerate(texts)
-        ]
-        run = lab.ingest(rows, tools=TOOLS).run_id
-    with opened(tmp_path, "--theme", "auto") as address:
-        page.goto(address, timeout=WAIT)
-        page.wait_for_selector(".item", timeout=WAIT)
-        assert page.url.endswith(f"/run/{run}"), "the token stays out of the address"
-        # Calls of a tool that was not offered are one cause; answers that are fine wait to be asked.
-        assert page.locator(".item").count() == 2
-        page.get_by_text("show 1 answer").first.click()
-        until(page, "document.querySelectorAll('.item').length === 3")
-        assert "question 1" in page.locator(".item").first.inner_text()
-        assert page.locator(".item mark").first.inner_text() == "g"
-        page.get_by_role("button", name="Unknown tool 2").click()
-        until(page, "document.querySelectorAll('.item').length === 2")
-        page.locator(".item").first.click()
-        page.wait_for_selector(".detail .pv")
-        assert "case-1" in page.title()
-        there = page.url
-        page.reload()
-        page.wait_for_selector(".detail .pv", timeout=WAIT)
-        assert page.url == there
-        assert "group=unknown+tool" in there
-        assert page.get_by_role("button", name="Unknown tool 2").get_attribute("aria-pressed")
-        page.go_back()
-        until(page, "!document.querySelector('.opened')")
-        page.get_by_role("button", name="Unknown tool 2").click()
-        until(page, "document.querySelector('[data-part=shown]').innerText === '4 answers'")
-        # Another browser that is sent the link sees the same, once it has the token.
-        other = page.context.browser
-        assert other is not None
-        with other.new_context() as context:
-            colleague = context.new_page()
-            colleague.goto(address)
-            colleague.goto(there)
-            colleague.wait_for_selector(".detail .pv", timeout=WAIT)
-            assert colleague.title() == "case-1 · unknown · toolparse"
+def test_the_address_says_what_is_seen(page: Page, served: Served) -> None:
+    run, address = served.runs["several"], served.address
+    page.goto(address, timeout=WAIT)
+    page.wait_for_selector(".item", timeout=WAIT)
+    assert page.url.endswith(f"/run/{run}"), "the token stays out of the address"
+    # Calls of a tool that was not offered are one cause; answers that are fine wait to be asked.
+    assert page.locator(".item").count() == 2
+    page.get_by_text("show 1 answer").first.click()
+    until(page, "document.querySelectorAll('.item').length === 3")
+    assert "question 1" in page.locator(".item").first.inner_text()
+    assert page.locator(".item mark").first.inner_text() == "g"
+    page.get_by_role("button", name="Unknown tool 2").click()
+    until(page, "document.querySelectorAll('.item').length === 2")
+    page.locator(".item").first.click()
+    page.wait_for_selector(".detail .pv")
+    assert "case-1" in page.title()
+    there = page.url
+    page.reload()
+    page.wait_for_selector(".detail .pv", timeout=WAIT)
+    assert page.url == there
+    assert "group=unknown+tool" in there
+    assert page.get_by_role("button", name="Unknown tool 2").get_attribute("aria-pressed")
+    page.go_back()
+    until(page, "!document.querySelector('.opened')")
+    page.get_by_role("button", name="Unknown tool 2").click()
+    until(page, "document.querySelector('[data-part=shown]').innerText === '4 answers'")
+    # Another browser that is sent the link sees the same, once it has the token.
+    other = page.context.browser
+    assert other is not None
+    with other.new_context() as context:
+        colleague = context.new_page()
+        colleague.goto(address)
+        colleague.goto(there)
+        colleague.wait_for_selector(".detail .pv", timeout=WAIT)
+        assert colleague.title() == "case-1 · unknown · toolparse"
 
 
 def test_keys_from_wherever_one_is(page: Page, tmp_path: Path) -> None:
@@ -235,39 +255,28 @@ def test_keys_from_wherever_one_is(page: Page, tmp_path: Path) -> None:
     assert page.locator(".item").count() == 2
 
 
-@pytest.fixture(scope="module")
-def address_of_a_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("run")
-    with tp.Lab(folder / "toolparse.db") as lab:
-        texts = [TEXT, TEXT.replace('"f"', '"g"'), "No."]
-        rows = [{"input": f"{text} " * 9, "raw": text, "protocol": "hermes"} for text in texts]
-        lab.ingest(rows, tools=TOOLS)
-    with opened(folder) as address:
-        yield address
-
-
-def test_nobody_enters_without_the_token(page: Page, address_of_a_run: str) -> None:
-    bare = address_of_a_run.partition("?")[0]
+def test_nobody_enters_without_the_token(page: Page, served: Served) -> None:
+    bare = served.address.partition("?")[0]
     for path in ("", "first", "first?token=wrong", "answer", "reading", "front/screens.js", "x"):
         answer = page.request.get(bare + path)
         assert answer.status == 403, path
         assert TEXT not in answer.text()
     # A name of a foreign site that leads here, with the token or without.
-    answer = page.request.get(address_of_a_run, headers={"Host": "example.org"})
+    answer = page.request.get(served.address, headers={"Host": "example.org"})
     assert answer.status == 403
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.exhaustive(3)  # each scheme and each width once
 def test_the_page_follows_the_system_and_fits(
-    chromium: Chromium, address_of_a_run: str, scheme: Any, width: int
+    chromium: Chromium, served: Served, scheme: Any, width: int
 ) -> None:
     with chromium.new_context(
         color_scheme=scheme, viewport={"width": width, "height": 844}
     ) as context:
         page = context.new_page()
-        page.goto(address_of_a_run, timeout=WAIT)
-        page.wait_for_selector(".item", timeout=WAIT)
+        served.visit(page, "wordy")
         colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
         light = sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
         assert (light > 200) == (scheme == "light"), colour

@@ -33,9 +33,10 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def built() -> subprocess.CompletedProcess[str]:
-    """How the site was built, once for all tests: it takes ten seconds."""
+    """How the site was built, once for the session, in which tests of a browser come last: it takes ten
+    seconds."""
     script = [sys.executable, str(site.ROOT / "scripts" / "site.py")]
     return subprocess.run(script, capture_output=True, text=True, check=False, timeout=300)
 
