@@ -11,7 +11,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
-from tests.tables import each_case
+from tests.tables import every_case
 from tests.tools import tool_named
 from toolparse_lab.cli import main
 from toolparse_lab.cli.console import as_flags
@@ -188,20 +188,24 @@ def test_a_trial_in_the_place_of_a_run_is_known(
     assert main(["view", "latest", trial]) == 0
 
 
-@each_case
-def test_every_error_has_its_fix(
-    project: MockOpenAI, capsys: pytest.CaptureFixture[str], words: str, fix: str
-) -> None:
-    if words.startswith(("view", "report")):
-        assert main(["run", "plan.toml", "--quiet"]) == 0
+@pytest.fixture
+def asked(project: MockOpenAI, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run of the plan."""
+    assert main(["run", "plan.toml", "--quiet"]) == 0
     capsys.readouterr()
+
+
+@every_case
+def test_every_error_has_its_fix(
+    asked: None, capsys: pytest.CaptureFixture[str], words: str, fix: str
+) -> None:
     assert main(words.split()) == 2
     err = capsys.readouterr().err
     assert "what to do: " in err
     assert fix in err
 
 
-@each_case
+@every_case
 def test_a_plan_is_refused_when_it_is_read(
     project: MockOpenAI, capsys: pytest.CaptureFixture[str], line: str, complaint: str
 ) -> None:
@@ -210,7 +214,7 @@ def test_a_plan_is_refused_when_it_is_read(
     assert complaint in capsys.readouterr().err
 
 
-@each_case
+@every_case
 def test_a_slip_of_the_pen_is_understood(
     words: str, parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -251,7 +255,7 @@ def test_validation_speaks_of_flags(
     assert "1 row cannot be read" in out
 
 
-@each_case
+@every_case
 def test_advice_of_python_becomes_that_of_a_shell(text: str) -> None:
     advice = as_flags(text)
     for python in ("Model(", "tp.", "lab.", "None", "run.", "=True", "=...", "toolparse_lab"):

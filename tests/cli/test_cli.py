@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, every_case
 from toolparse_lab import ParseResult, __version__
 from toolparse_lab.cli import build_parser, verbs
 from toolparse_lab.cli.app import main
@@ -80,15 +80,6 @@ def test_parse_reads_standard_input_whatever_its_bytes(
     assert "trailing-comma" in out
 
 
-def test_parse_writes_one_html_file(
-    answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = tmp_path / "view.html"
-    assert main(["parse", answer, "--html", str(page)]) == 0
-    assert "tool_call" in page.read_text("utf-8")
-    capsys.readouterr()
-
-
 def test_switches_change_what_is_allowed(answer: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["parse", answer, "--protocol", "hermes", "--no-repair", "--json"]) == 1
     result = json.loads(capsys.readouterr().out)
@@ -96,7 +87,7 @@ def test_switches_change_what_is_allowed(answer: str, capsys: pytest.CaptureFixt
     assert result["options"]["repair"] is False
 
 
-@each_case
+@every_case
 def test_bad_input_leaves_with_2_and_says_what_to_do(
     arguments: list[str], says: str, answer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,15 +151,6 @@ def test_a_full_disk_leaves_with_3(
     monkeypatch.setattr(demo, "demo_plan", full)
     assert main(["demo", "--out", str(tmp_path)]) == 3
     assert "kept" in capsys.readouterr().err
-
-
-def test_a_reader_that_goes_away_is_no_fault(answer: str) -> None:
-    command = f'"{sys.executable}" -m toolparse_lab.cli parse "{answer}" --json | head -n 1; exit ${{PIPESTATUS[0]}}'
-    done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=False, env=_env()
-    )
-    assert done.returncode == 0
-    assert done.stderr == ""
 
 
 def test_a_missing_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,8 +218,8 @@ def test_the_help_of_the_program_loads_no_verb() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", commands())
-def test_every_command_explains_itself_with_an_example(
+@asked_of("name", commands())
+def test_every_command_explains_itself_with_examples_that_can_be_typed(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as e:
@@ -245,13 +227,9 @@ def test_every_command_explains_itself_with_an_example(
     assert e.value.code == 0
     said = capsys.readouterr().out
     assert f"  toolparse {name}" in said or f"| toolparse {name}" in said
-    assert all(a.help for a in commands()[name]._actions), "an option without a word"
-
-
-@pytest.mark.parametrize("name", commands())
-def test_the_examples_of_the_help_can_be_typed(name: str) -> None:
-    parser = build_parser()
-    for line in str(commands()[name].epilog).splitlines()[1:]:
+    command, parser = commands()[name], build_parser()
+    assert all(a.help for a in command._actions), "an option without a word"
+    for line in str(command.epilog).splitlines()[1:]:
         parser.parse_args(shlex.split(line.rpartition("toolparse ")[2]))
 
 
@@ -306,21 +284,21 @@ def test_an_option_has_type_default_and_help_of_its_parameter() -> None:
 ANSWER = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
 
 
-@pytest.mark.parametrize(("frame", "file"), [
-    ("trials", "t.parquet"), ("calls", "c.csv"), ("events", "e.jsonl"),
-])  # fmt: skip
-def test_frames_are_exported(tmp_path: Path, capsys: Any, frame: str, file: str) -> None:
-    store, out = str(tmp_path / "runs.db"), tmp_path / file
+def test_frames_are_exported(tmp_path: Path, capsys: Any) -> None:
+    store = str(tmp_path / "runs.db")
     with tp.Lab(store) as lab:
         rows = [{"raw": ANSWER}, {"raw": ANSWER.replace("1", "2")}]
         lab.ingest(rows, tools=[{"name": "f"}], protocol="hermes", progress=False)
-    assert main(["export", "--frame", frame, "--out", str(out), "--store", store, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    read: dict[str, Any] = {
-        ".parquet": pd.read_parquet, ".csv": pd.read_csv,
-        ".jsonl": lambda path: pd.read_json(path, lines=True),
-    }  # fmt: skip
-    assert len(read[out.suffix](out)) == said["rows"] > 0
+    readers: dict[str, tuple[str, Any]] = {
+        "trials": ("t.parquet", pd.read_parquet),
+        "calls": ("c.csv", pd.read_csv),
+        "events": ("e.jsonl", lambda path: pd.read_json(path, lines=True)),
+    }
+    for frame, (file, read) in readers.items():
+        out = tmp_path / file
+        words = ["export", "--frame", frame, "--out", str(out), "--store", store, "--json"]
+        assert main(words) == 0
+        assert len(read(out)) == json.loads(capsys.readouterr().out)["rows"] > 0
 
 
 def test_another_suffix_is_refused(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.cli_fuzz import Command, World, faults, preload, run
+from tests.tables import every_case
 
 DEEP_TARGET = (
     '{"id": "c1", "input": "x", "tools": [], "target": [{"name": "f", "arguments": '
@@ -15,19 +17,6 @@ DEEP_TARGET = (
     + "}" * 6000
     + "}]}\n"
 )
-KNOWN: list[tuple[Command, int, str]] = [
-    (Command(("parse", "answer.txt", "--tools", "nested-tools.json")), 2, "nested"),
-    (Command(("parse", "-"), stdin="closed"), 2, "standard input is closed"),
-    (Command(("parse", "answer.txt"), stdout="closed"), 3, "standard output"),
-    (Command(("parse", "answer.txt"), stdout="full"), 3, "No space left"),
-    (Command(("parse", "answer.txt"), stdout="gone"), 0, ""),
-    (Command(("--help",), stdout="full"), 3, "No space left"),
-    (Command(("validate", "deep-target.jsonl")), 2, "deep"),
-    (Command(("run", "trillion.toml", "--dry-run")), 2, "too large"),
-    (Command(("run", "plan.toml", "--replay", "binary")), 2, "not UTF-8"),
-    (Command(("run", "plan.toml", "--dry-run", "--gate=--")), 2, "no value"),
-    (Command(("ingest", "log-good.jsonl", "--cases", "nested.json")), 2, "too large to show"),
-]
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +33,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield made
 
 
-@pytest.mark.parametrize(
-    ("command", "code", "words"), KNOWN, ids=lambda value: str(value) if value else ""
-)
+@every_case
 def test_what_once_ended_in_a_traceback_has_a_message(
-    command: Command, code: int, words: str, world: World
+    words: list[str], streams: dict[str, Any], code: int, says: str, world: World
 ) -> None:
-    end = run(command)
+    end = run(Command(tuple(words), **streams))
     assert end.fault is None, end
     assert end.code == code, end
-    assert words in end.said
+    assert says in end.said
 
 
 def test_no_hostile_word_file_or_stream_ends_in_a_traceback(world: World) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tables import each_case
+from tests.tables import asked_of, each_case, every_case
 from toolparse_lab.cli import main
 from toolparse_lab.cli.console import read_text, read_tools
 from toolparse_lab.core.errors import BadToolSpec, UnreadableInput
@@ -23,7 +23,7 @@ def call(body: str = '{"name": "f", "arguments": {"a": 1}}') -> str:
     return f"<tool_call>{body}</tool_call>"
 
 
-@pytest.mark.parametrize(
+@asked_of(
     ("content", "text", "notice"),
     [
         ("déjà 💥".encode(), "déjà 💥", ""),
@@ -47,7 +47,7 @@ def test_a_guessed_encoding_is_told(
     assert (notice in message) if notice else message == ""
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "text",
     [call(), '{"name": "f"}', '[{"name": "f"}]', "f(a=1)", "two\nlines", '  [{"name": "f"}]'],
 )
@@ -81,7 +81,7 @@ def test_tools_may_be_pasted_too() -> None:
         read_tools("[" * 100_000)
 
 
-@each_case
+@every_case
 def test_parse_exits_0_only_where_every_call_may_be_executed(
     text: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,11 +127,6 @@ def test_a_stream_that_is_not_there_is_told(
     assert message in ended.stderr
     assert "Traceback" not in ended.stderr
     assert "Exception ignored" not in ended.stderr
-
-
-def test_a_reader_that_went_away_is_no_fault(tmp_path: Path) -> None:
-    ended = shell("answer.txt --json | true; exit ${PIPESTATUS:-0}", tmp_path)
-    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_store_never_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI, unseen
-from tests.tables import each_case
+from tests.tables import each_case, every_case
 from tests.tools import tool_named
 from tests.waiting import PATIENCE, running, wait_until
 from toolparse_lab.cli import main
@@ -244,7 +244,7 @@ def test_a_gate_of_the_plan_holds(project: Path, capsys: pytest.CaptureFixture[s
     assert "gate failed" in capsys.readouterr().out
 
 
-@each_case
+@every_case
 def test_a_plan_that_cannot_be_is_named(
     project: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
 ) -> None:
@@ -265,7 +265,7 @@ def test_a_missing_file_is_one_line(project: Path, capsys: pytest.CaptureFixture
     assert len(err.splitlines()) <= 3
 
 
-@each_case
+@every_case
 def test_flags_that_cannot_be_are_named_before_anything_is_asked(
     project: Path, capsys: pytest.CaptureFixture[str], flags: list[str], says: str
 ) -> None:
@@ -432,7 +432,7 @@ def test_a_pipe_gets_every_column(
         assert column in head
 
 
-@each_case
+@every_case
 def test_figures_that_cannot_be_told_say_why(
     words: str, complaint: str, recorded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -492,30 +492,23 @@ def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[st
     assert main(["compare", bad, good, "--fail-on-regression"]) == 0
 
 
-@each_case
-@pytest.mark.exhaustive(2)
-def test_no_gate_holds_over_a_run_that_is_not_whole(
-    recorded: Path, capsys: pytest.CaptureFixture[str], gated: list[str]
-) -> None:
-    limited = [
-        "run",
-        "plan.toml",
-        "--trials",
-        "2",
-        "--max-calls",
-        "3",
-        "--replay",
-        str(RECORDING),
-        "--quiet",
-    ]
-    assert main(limited) == 3
+@pytest.fixture
+def halted(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run beside the recorded one that reached its limit."""
+    limits = ["--trials", "2", "--max-calls", "3", "--replay", str(RECORDING), "--quiet"]
+    assert main(["run", "plan.toml", *limits]) == 3
     capsys.readouterr()
+
+
+@every_case
+def test_no_gate_holds_over_a_run_that_is_not_whole(
+    halted: None, capsys: pytest.CaptureFixture[str], gated: list[str]
+) -> None:
     assert main(gated) == 3
     assert "of 24 trials have no answer" in capsys.readouterr().err
-    assert (
-        main([a for a in gated if a not in ("--fail-on-regression", "--fail-under", "0", "0.99")])
-        == 0
-    )
+    gates = ("--fail-on-regression", "--fail-under", "0", "0.99")
+    assert main([word for word in gated if word not in gates]) == 0
+    capsys.readouterr()
 
 
 def test_one_trial_is_shown(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -575,7 +568,7 @@ def test_a_file_of_trials_is_reported_by_policy(
     assert main(["report", "none.parquet"]) == 2
 
 
-@each_case
+@every_case
 def test_a_folder_that_is_not_there_is_found_first(
     recorded: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:

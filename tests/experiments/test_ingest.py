@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, each_case, every_case, table
 from tests.tools import tool_named
 from toolparse_lab.core.errors import (
     BadCase,
@@ -146,29 +146,21 @@ def test_it_is_a_run_like_any_other(lab: tp.Lab, tmp_path: Path) -> None:
     assert [r.run_id for r in lab.runs()] == [run.run_id]
 
 
-UNGRADED: list[tuple[dict[str, Any], str]] = [
-    ({"raw": RIGHT}, ""),
-    ({"raw": "Good day"}, ""),
-    ({"raw": CUT}, "truncated"),
-    ({"raw": RIGHT, "finish_reason": "length"}, ""),
-    ({"raw": ""}, ""),
-    ({"raw": "<tool_call>{{</tool_call>", "finish_reason": "stop"}, "attempted_unparseable"),
-    ({"raw": RIGHT.replace("get_weather", "get_whether")}, "wrong_call"),
-    ({"raw": RIGHT.replace('"3"', '"soon"')}, "ungraded"),
-    ({"error": "timeout"}, "provider_error"),
+UNGRADED = [
+    row for row in table(__file__) if row["test"] == "a_log_without_targets_has_its_failures"
 ]
 """A row of a log without targets, and the outcome by which it is a failure; '' where it is none."""
 
 
 def test_a_log_without_targets_has_its_failures(lab: tp.Lab, tmp_path: Path) -> None:
     rows = [
-        {"case_id": f"c{i}", "tools": [TOOL], "prompt_protocol": "hermes", **r}
-        for i, (r, _) in enumerate(UNGRADED)
+        {"case_id": f"c{i}", "tools": [TOOL], "prompt_protocol": "hermes", **r["row"]}
+        for i, r in enumerate(UNGRADED)
     ]
     run = lab.ingest(rows)
     failed = run.failures()
     assert [(t.case_id, t.outcome) for t in failed] == [
-        (f"c{i}", o) for i, (_, o) in enumerate(UNGRADED) if o
+        (f"c{i}", r["outcome"]) for i, r in enumerate(UNGRADED) if r["outcome"]
     ]
     frame = run.frame()
     assert list(frame.loc[failed_rows(frame), "trial_id"]) == [t.trial_id for t in failed]
@@ -188,7 +180,7 @@ def test_a_log_without_targets_has_its_failures(lab: tp.Lab, tmp_path: Path) -> 
     )
 
 
-@each_case
+@every_case
 def test_failures_are_asked_for_by_what_there_is(
     how: dict[str, Any], says: str, lab: tp.Lab
 ) -> None:
@@ -344,7 +336,7 @@ BAD_ARGUMENTS: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("source", "how", "error", "message"), BAD_ARGUMENTS)
+@asked_of(("source", "how", "error", "message"), BAD_ARGUMENTS)
 def test_bad_arguments(
     source: Any, how: dict[str, Any], error: type[Exception], message: str, lab: tp.Lab
 ) -> None:
@@ -387,7 +379,7 @@ RESPONSES: list[tuple[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("source", [s for _, s in RESPONSES], ids=[n for n, _ in RESPONSES])
+@asked_of("source", [s for _, s in RESPONSES], ids=[n for n, _ in RESPONSES])
 def test_every_shape_of_an_answer(source: Any, lab: tp.Lab) -> None:
     run = lab.ingest(source, tools=[TOOL], protocol="hermes")
     trial = run.trials()[0]
@@ -502,7 +494,7 @@ def test_a_row_that_is_nested_without_an_end_costs_one_row(
     assert len(run.trials()) + left_out == 2
 
 
-@each_case
+@every_case
 def test_a_question_stands_beside_the_members_of_an_answer(answer: Any, lab: tp.Lab) -> None:
     row = {"prompt": "Weather?", "tools": [TOOL], "case_id": "q", "model": "m", **answer}
     (trial,) = lab.ingest([row]).trials()
@@ -542,7 +534,7 @@ def test_dumps_of_streams(lab: tp.Lab, tmp_path: Path) -> None:
 # failed calls
 
 
-@each_case
+@every_case
 def test_failed_calls_are_failures_of_the_provider(
     row: dict[str, Any], error: list[Any], lab: tp.Lab
 ) -> None:
@@ -566,43 +558,26 @@ TIMES: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "kept"), TIMES)
+@asked_of(("given", "kept"), TIMES)
 def test_times(given: Any, kept: str, lab: tp.Lab) -> None:
     assert list(lab.ingest([{"output": "x", "timestamp": given}]).frame()["created"]) == [kept]
 
 
 # bad rows
 
-BAD_ROWS: list[tuple[Any, str]] = [
-    (3, "no answer of a model"),
-    ({"model": "a"}, "there is no answer"),
-    ({"raw": None}, "there is no answer"),
-    ({"response": {"strange": 1}}, "no answer of a model"),
-    ({"response": "ModelResponse(id='x', choices=[])"}, "printed form"),
-    ({"choices": [{"delta": {"content": "x"}}]}, "a piece of a stream"),
-    ({"raw": "x", "prompt_protocol": "https"}, "no protocol of this name"),
-    ({"raw": "x", "tools": "[{"}, "tools cannot be read"),
-    ({"raw": "x", "tools": [3]}, "tools cannot be read: this is no tool definition"),
-    ({"raw": "x", "target": '["get_weather(Oslo)"]'}, "target of case"),
-    ({"raw": "x", "trial": -1}, "a trial is a number"),
-    ({"raw": "x", "latency": "fast"}, "this is no number"),
-    ({"raw": "x", "prompt_tokens": 1.5}, "no whole number"),
-    ({"raw": "x", "prompt_tokens": 10**400}, "no whole number"),
-    ({"raw": "x", "trial": 2**40}, "no whole number"),
-    ({"raw": "x", "note": {1, 2}}, "not JSON"),
-    ({"raw": "x", "case_id": "a\0"}, "no database holds"),
-    ({"raw": "x", "model": "a\ud800"}, "a model is a name"),
-    ({"raw": "x", "model": 3}, "a model is a name"),
-    ({"raw": "x", "request": [1]}, "the request is no object"),
-    ({"case_id": "c1", "raw": "x", "target": []}, "has another target"),
-    ({**ROWS[0], "trial": 0, "raw": "another answer"}, "is there already"),
-]
 
-
-@pytest.mark.parametrize(("row", "message"), BAD_ROWS)
+@every_case
 def test_bad_rows_name_their_place_and_are_skipped_when_asked(
     row: Any, message: str, lab: tp.Lab
 ) -> None:
+    is_refused(row, message, lab)
+
+
+def test_a_row_that_is_no_json_is_refused(lab: tp.Lab) -> None:
+    is_refused({"raw": "x", "note": {1, 2}}, "not JSON", lab)
+
+
+def is_refused(row: Any, message: str, lab: tp.Lab) -> None:
     with pytest.raises(BadCase) as e:
         lab.ingest([*ROWS, row], errors="raise")
     assert message in e.value.message
@@ -640,15 +615,6 @@ def test_one_id_for_several_questions_loses_no_row(lab: tp.Lab) -> None:
     assert list(run.frame()["metadata_conversation_id"]) == ["t1", "t1", "t1", "t2", "t1"]
     assert run.plan.cluster == "metadata_conversation_id"
     assert [(s.name, s.count) for s in run.plan.cases.skipped] == [("case ids", 1)]
-
-
-def test_all_bad_rows_at_once_with_their_lines(lab: tp.Lab, tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    path.write_text('{"raw": "x"}\n{\n{"raw": 3}\n', "utf-8")
-    with pytest.raises(BadCase, match="2 of 3 rows") as e:
-        lab.ingest(path, errors="raise")
-    assert [r.line for r in e.value.rows] == [2, 3]
-    assert lab.runs() == []
 
 
 def test_a_bad_row_of_a_log_that_is_still_written_costs_one_row(
@@ -795,7 +761,7 @@ def test_the_same_rows_again_add_nothing(lab: tp.Lab) -> None:
     assert len(lab.runs()) == 2
 
 
-@each_case
+@every_case
 def test_equal_texts_of_other_rows_are_a_second_recording(
     change: dict[str, Any], lab: tp.Lab
 ) -> None:
@@ -947,7 +913,7 @@ def test_a_target_in_words_is_kept_and_its_row_is_not_graded(lab: tp.Lab) -> Non
     assert "not graded" in str(skipped.reason)
 
 
-@each_case
+@every_case
 def test_a_refused_row_names_the_columns_of_the_file(row: Any, named: str, lab: tp.Lab) -> None:
     with pytest.raises(BadCase) as e:
         lab.ingest([row])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, every_case
 from toolparse_lab.core.errors import BadPlan, BadSettings
 from toolparse_lab.experiments.arms import FACTORS, arm_of, arms_of, check_names
 from toolparse_lab.experiments.plan import make_plan
@@ -142,7 +142,7 @@ def test_keys_of_a_plan_hold_no_secret() -> None:
     assert "sk-planted-secret-1" not in repr(plan)
 
 
-@pytest.mark.parametrize(
+@asked_of(
     ("arguments", "error", "says"),
     [
         (([], MODELS, "hermes"), tp.errors.BadCase, "no cases"),
@@ -162,25 +162,7 @@ def test_what_cannot_be_planned_says_why(
         make_plan(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"trials": 0}, "how often"),
-        ({"trials": True}, "how often"),
-        ({"decoding": "greedy"}, "free or grammar"),
-        ({"few_shots": 5}, "did you mean few_shot"),
-        ({"few_shot": []}, "no levels"),
-        ({"max_turns": 0}, "how often a model"),
-        ({"max_turns": [1, True]}, "how often a model"),
-        ({"max_turns": 2, "runnable": {"f": 3}}, "runs no tool"),
-        ({"max_turns": 2, "runnable": [print]}, "functions by name"),
-        ({"tool_choice": "maybe"}, "auto or required"),
-        ({"tool_choice": {"tool": "set_timer"}}, "names its tool"),
-        ({"tool_choice": {"name": "set_alarm"}}, "case 'c1' cannot be asked"),
-        ({"result_format": "xml"}, "own or ai-sdk-2"),
-        ({"tool_choice_by": "force"}, "response_format or prompt"),
-    ],
-)
+@every_case
 def test_bad_settings_are_named(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(tp.errors.BadPlan, match=says):
         make_plan(CASES, MODELS, "hermes", **settings)
@@ -299,7 +281,7 @@ def test_a_plan_may_bring_its_own_models(tmp_path: Path, settings: Settings) -> 
     assert plan.models == {"a": tp.Model("openai/a", api_key="value"), "b": tp.Model("openai/b")}
 
 
-@each_case
+@every_case
 def test_what_is_wrong_is_named_with_its_line(
     tmp_path: Path, settings: Settings, text: str, says: str
 ) -> None:
@@ -346,7 +328,7 @@ def test_a_protocol_named_twice_is_one() -> None:
         arms_of([], {})
 
 
-@each_case
+@every_case
 def test_a_name_that_nobody_would_heed_is_refused(
     name: str, own: list[str], says: str | None
 ) -> None:
@@ -364,17 +346,7 @@ def test_a_name_that_nobody_would_heed_is_refused(
 ONE_CASE = [{"id": "a", "input": "hi", "tools": [{"name": "f"}], "target": []}]
 
 
-@pytest.mark.parametrize(
-    ("limits", "complaint"),
-    [
-        ({"max_costs": 5}, "did you mean max_cost"),
-        ({"temperature": 0}, "go to lab.plan"),
-        ({"max_cost": "5"}, "max_cost is a number"),
-        ({"max_calls": True}, "max_calls is a number"),
-        ({"deadline": -1}, "0 or more"),
-        ({"max_age": float("nan")}, "max_age is a number"),
-    ],
-)
+@every_case
 def test_a_wrong_limit_is_refused_before_a_run_is_written(
     limits: dict[str, Any], complaint: str, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.core_cases import EVALS, load
-from tests.tables import each_case
+from tests.tables import asked_of, every_case
 from toolparse_lab.core.errors import BadCase, ToolparseError, UnknownName
 from toolparse_lab.evals.cases.row_files import RowSource
 from toolparse_lab.experiments.ingest.columns import Settings
@@ -62,7 +62,7 @@ def check(run: Run, row: dict[str, Any]) -> None:
             assert trial.case.metadata["conversation_id"] == wanted["conversation"]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])
+@asked_of("row", ROWS, ids=lambda r: r["id"])
 def test_a_row_alone(row: dict[str, Any], lab: tp.Lab, capsys: Any) -> None:
     run = lab.ingest(row["row"])
     check(run, row)
@@ -72,7 +72,7 @@ def test_a_row_alone(row: dict[str, Any], lab: tp.Lab, capsys: Any) -> None:
     assert sum(s.count for s in run.plan.cases.skipped) == row.get("left_out", 0)
 
 
-@pytest.mark.parametrize("span", SPANS, ids=lambda s: s["id"])
+@asked_of("span", SPANS, ids=lambda s: s["id"])
 def test_spans_that_instrumentations_wrote(span: dict[str, Any], lab: tp.Lab) -> None:
     # Of a model that wrote a comma too many in its arguments, and of one whose server lifted none.
     run = lab.ingest(span["row"], tools=[PER_SHAPE["k2vv"]["row"]["request"]["tools"][0]])
@@ -115,7 +115,7 @@ def test_a_file(kind: str, shape: str, lab: tp.Lab, tmp_path: Path) -> None:
     return None
 
 
-@each_case
+@every_case
 def test_a_bad_row_names_line_shape_and_key(
     shape: str, row: dict[str, Any], key: str, lab: tp.Lab
 ) -> None:
