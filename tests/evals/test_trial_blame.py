@@ -137,7 +137,7 @@ def test_evidence_is_shown_with_the_text_its_tokens_and_its_chunks_around_it() -
     assert "characters 8 to 44; token 1, the least likely" in page
     assert "82 %" in page
     assert "chunks 1 to 2" in page
-    assert "I look. <span" in page
+    assert "I look. <mark>" in page
     assert "&lt;tool_call&gt;{&#34;name&#34;" in page or "&lt;tool_call&gt;{&quot;name" in page
     # Pieces of another text have no places in this one.
     assert "chunk" not in render_blame(VERDICT, RAW, None, ["another"])

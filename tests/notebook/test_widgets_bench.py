@@ -136,8 +136,8 @@ def test_unknown_messages_are_answered_in_words() -> None:
 def test_all_protocols_are_compared() -> None:
     bench, sent = bench_of()
     words = words_of(answer(bench, sent, "compare")["html"])
-    assert words.startswith("Read as Result Call hermes ✓ after repair")
-    assert 'set_timer({"minutes":5,"label":"tea"})' in words
+    assert words.startswith("All readings that have executable calls agree. Read as")
+    assert 'hermes A set_timer({"minutes":5,"label":"tea"})' in words
     assert "find no call in this text" in words
 
 
@@ -147,7 +147,10 @@ def test_two_readings_differ_value_by_value() -> None:
     def beside(other: str) -> dict[str, Any]:
         return answer(bench, sent, "beside", values={"other": other})
 
-    assert 'call 0 /minutes 5 "5"' in words_of(beside("coerce none")["html"])
+    words = words_of(beside("coerce none")["html"])
+    assert "as above ✓ after repair read as hermes → policy none ✗ does not fit" in words
+    assert "1 of 16 values differ." in words
+    assert '≠ call 0 /minutes "5" → 5 coerce.integer-from-string · lossless "5" call 0' in words
     assert "the same values" in beside("coerce safe")["html"]
     assert "did you mean" in beside("protocol hermse")["error"]
     assert bench.setup.options.coerce == "safe"

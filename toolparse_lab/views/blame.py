@@ -12,13 +12,11 @@ from markupsafe import Markup
 from ..core.types import Blame, Span
 from ..core.types.blame import Evidence
 from ..core.types.tokens import Tokens
-from .cells import badge, share_of, text_of
+from .cells import share_of, text_of
 from .show import shorten
-from .style import GREEN, ORANGE, SKY, VERMILLION
 from .templating import render
 
 _AROUND = 40  # characters of the text on either side of a place
-_COLORS = {"none": GREEN, "cannot_tell": SKY, "model": ORANGE}
 
 
 def render_blame(
@@ -36,7 +34,8 @@ def render_blame(
     ends = list(accumulate(map(len, chunks))) if "".join(chunks) == raw else []
     return render(
         "views/templates/blame.html",
-        layer=badge(blame.layer.replace("_", " "), _COLORS.get(blame.layer, VERMILLION)),
+        look="flat" if blame.layer == "cannot_tell" else "bad",
+        layer=blame.layer.replace("_", " "),
         why=text_of(shorten(blame, 1_000)),
         rows=[_row(evidence, raw, tokens, ends) for evidence in blame.evidence],
         would_tell=text_of(blame.would_tell),

@@ -20,7 +20,7 @@ from ..core.types.tokens import TokenLabel
 from ..core.values.printable import counted
 from ..core.values.wording import share
 from .show import HIDDEN, name_of, shorten, visible
-from .style import BADGE, DIM, INVISIBLE, MARKS, VERMILLION, tint
+from .style import INVISIBLE, MARKS, VERMILLION, tint
 
 MAX_VALUE = 2_000
 
@@ -70,17 +70,6 @@ def text_html(text: str) -> str:
         last = match.end()
     out.append(escape(text[last:]))
     return "".join(out)
-
-
-def badge(text: str, rgb: str) -> Markup:
-    """Return a word, which is escaped, in a frame of a colour "#rrggbb"."""
-    look = f"{BADGE};border:1px solid {rgb};background-color:{tint(rgb, 0.16)}"
-    return Markup(f'<span style="{look}">{_shown(text)}</span>')
-
-
-def note(text: str) -> Markup:
-    """Return a sentence of the page's own, such as the parts that it leaves out."""
-    return Markup(f'<div style="{DIM};font-style:italic;margin:4px 0">{_shown(text)}</div>')
 
 
 MAX_TOKENS = 2_000

@@ -8,7 +8,7 @@ contents, `templates` lay them out, and the rows of which there are thousands ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import islice
 from typing import Any
@@ -17,15 +17,13 @@ from markupsafe import Markup
 
 from ..core.types import ParseResult, ToolCall
 from ..core.types.result import explain_sources
-from .cells import MAX_TOKENS, badge, text_html, text_of, tokens_html, tokens_line
+from .cells import MAX_TOKENS, text_html, tokens_html, tokens_line
 from .rows import Change, Fault, changes_of, json_of, place, protocol_words
 from .show import shorten, visible
 from .stages import STAGES, Parts, parts_of
 from .style import MARKS
 from .templating import macro, render, style_sheet
 from .words import word_of
-
-__all__ = ["badge", "pill_of", "render_diff", "render_result", "standalone", "table_of", "text_of"]
 
 MAX_CHANGES = 300  # of a call
 _MOST_READINGS, _MOST_CARDS = 6, 24  # of a call, and of all of them
@@ -172,14 +170,6 @@ def standalone(html: str) -> str:
         html,
     )
     return f"<style>{style_sheet()}</style>{marked}"
-
-
-def table_of(heads: Iterable[tuple[str, int]], rows: Iterable[str]) -> Markup:
-    """Return a table whose heads are (word, width in percent) and whose rows are HTML of whole
-    rows, escaped already.
-    """
-    body = Markup("".join(rows))  # noqa: S704 - HTML by contract
-    return macro("views/templates/parts.html", "table", heads, body)
 
 
 def _tree_html(parts: Parts) -> str:

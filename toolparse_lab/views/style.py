@@ -1,5 +1,5 @@
-"""The palette of every view, and inline styles: untrusted notebooks drop style sheets, ids and data
-attributes, but keep `style`, `class`, `title`.
+"""The palette of marks and terminals, and the looks of marks as inline styles: untrusted notebooks
+drop style sheets, ids and data attributes, but keep `style`, `class`, `title`.
 
 Tints of the Okabe–Ito colours at low opacity read on light and dark alike, text keeps the page's
 own colour, and every kind has an underline of its own, so that colour is never the only carrier.
@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .marks import Mark
-
-MONO = "font-family:ui-monospace,monospace"
 BLUE, SKY, GREEN = "#0072b2", "#56b4e9", "#009e73"
 ORANGE, YELLOW, VERMILLION = "#e69f00", "#f0e442", "#d55e00"
 PURPLE, GREY = "#cc79a7", "#7f7f7f"
@@ -25,9 +22,6 @@ def tint(rgb: str, opacity: float) -> str:
     '#7f7f7f33'
     """
     return f"{rgb}{round(255 * opacity):02x}"
-
-
-LINE = tint(GREY, 0.35)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,47 +88,3 @@ SEVERITIES: Mapping[str, tuple[str, str, str]] = {
     "info": ("i", SKY, "36"),
 }
 INVISIBLE = f"border:1px solid {tint(GREY, 0.6)};border-radius:3px;font-size:85%;opacity:0.85"
-
-BADGE = (
-    "display:inline-block;border-radius:9px;padding:0 8px;margin:0 6px 0 0;font-size:11px;"
-    "font-weight:600"
-)
-BOX = f"border:1px solid {LINE};border-radius:6px;padding:8px 10px;margin:6px 0"
-RAW = (
-    f"{MONO};font-size:12.5px;line-height:1.75;"
-    "white-space:pre-wrap;overflow-wrap:anywhere;word-break:break-word;"
-    f"max-height:420px;overflow:auto;background-color:{tint(GREY, 0.05)}"
-)
-# A notebook's own table styles stripe, right-align and centre: each is overridden where it would
-# apply.
-TABLE = (
-    "border-collapse:collapse;margin:4px 0;width:100%;min-width:480px;font-size:12.5px;"
-    "table-layout:fixed"
-)
-# Around a table, which would otherwise break its words in a narrow column. What all cells inherit
-# is here once.
-WIDE = "overflow-x:auto;overflow-wrap:anywhere;word-break:break-word"
-ROW = f"background-color:transparent;border-bottom:1px solid {LINE}"
-CELL = "text-align:left;vertical-align:top;padding:3px 10px 3px 4px"
-HEAD = CELL + ";font-weight:600;font-size:11px"
-VALUE = f"{MONO};white-space:pre-wrap"
-BEFORE = f"{VALUE};background-color:{tint(VERMILLION, 0.16)};text-decoration:none"
-AFTER = f"{VALUE};background-color:{tint(GREEN, 0.2)};text-decoration:none;font-weight:600"
-DIM = "opacity:0.75"
-TITLE = "font-weight:600;font-size:12px;margin:10px 0 2px 0"
-
-
-_STYLES = {kind: look.css for kind, look in MARKS.items()}
-
-
-def style_of(mark: Mark) -> str:
-    """Return the style of a mark's kind. A coerced argument has one of its own."""
-    return _STYLES["coerced" if mark.coerced else mark.kind]
-
-
-def constant(name: str) -> str:
-    """Return a string constant of this module, for the templates. Raises KeyError."""
-    value = globals()[name]
-    if not isinstance(value, str):
-        raise KeyError(name)
-    return value

@@ -4,14 +4,12 @@ A template is in the folder `templates` of the room that uses it and is named by
 the package, such as "views/templates/result.html". jinja2 loads when the first page is rendered,
 and a template is compiled when it is first used.
 
-Three rules apply to every template of this package:
+Two rules apply to every template of this package:
 
 - A value is written visible and escaped, whatever it is and wherever it is. Only `Markup` is
   written as it is, and only HTML that was escaped piece by piece, or that is our own, is made one.
 - A line break is layout for whoever reads the template, as in JSX: with the white space around it,
   it is one space between two words, and nothing next to a tag or an expression.
-- `{{ style.NAME }}` is that constant of `style`, put in when the template is compiled: a page
-  repeats these thousands of times.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ from markupsafe import Markup
 
 from ..core.values.printable import counted
 from .cells import escaped
-from .style import constant
 from .words import word_of
 
 if TYPE_CHECKING:
@@ -39,7 +36,6 @@ __all__ = ["Markup", "escaped", "macro", "render", "render_page"]
 # A break at either end of a piece of text is next to an expression, one after ">" or before "<"
 # next to a tag.
 _LINE_BREAK = re.compile(r"(?P<after>\A|(?<=>))?\s*\n\s*(?P<before>\Z|(?=<))?")
-_STYLE = re.compile(r"\{\{ style\.([A-Z]+) \}\}")
 
 
 def render(name: str, **values: Any) -> str:
@@ -62,10 +58,7 @@ def _environment() -> Environment:
     from jinja2.lexer import Token, TokenStream
 
     class Layout(Extension):
-        """Puts the constants of `style` in, and takes the line breaks out of a template's text."""
-
-        def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
-            return _STYLE.sub(lambda match: constant(match[1]), source)
+        """Takes the line breaks out of a template's text."""
 
         def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
             for token in stream:

@@ -22,9 +22,11 @@ from ...entry.parse import parse
 from ...formats.like import ProtocolLike
 from ...formats.registry import protocols as known_protocols
 from ...middleware.content_parts import parse_generated_text
-from ...views import render_result, style
-from ...views.html import badge, standalone, table_of, text_of
+from ...views import render_result
+from ...views.html import standalone
 from ...views.show import one_line, shorten
+from ...views.templating import Markup, macro
+from ...views.words import word_of
 from .outside import outside_calls, parser_of
 
 if TYPE_CHECKING:
@@ -40,8 +42,6 @@ _NOT_RUN = {
     "undecodable": "refused: unreadable",
     "draft": "refused: unfinished",
 }
-# Distinct for the colour-blind, too; the letter says the same.
-_COLOURS = (style.GREEN, style.ORANGE, style.BLUE, style.PURPLE, style.VERMILLION, style.SKY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class Comparison:
         return build_frame("readings", columns, len(rows))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": standalone(_html(self.readings))}
+        return {"text/plain": str(self), "text/html": standalone(compared_html(self.readings, {}))}
 
     def __str__(self) -> str:
         """Return the table as text, one line per reading, cut at the width of a wide terminal."""
@@ -350,56 +350,42 @@ def _changes(reading: ParserResult) -> list[str]:
     return [f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts if n]
 
 
-def _html(readings: Sequence[ParserResult]) -> str:
-    # No script, inline styles, every text escaped. Our readings unfold to their parse views.
+def compared_html(readings: Sequence[ParserResult], asks: Mapping[str, str]) -> str:
+    """Return readings as a table that says which agree.
+
+    asks: by name, what choosing a reading asks for. Without them each unfolds to its parse view;
+    with them the ones without a call are named below.
+    """
     groups = len({reading.agrees for reading in readings if reading.agrees})
     summary = f"{groups} different sets of executable calls: readings with the same letter agree."
     if groups == 0:
         summary = "No reading has a call that may be run."
     elif groups == 1:
         summary = "All readings that have executable calls agree."
-    heads = (("reading", 16), ("agrees", 8), ("calls", 46), ("changes", 12), ("problems", 18))
-    table = table_of(heads, ["".join(map(_html_rows, readings))])
-    frame = '<div class="toolparse" style="font-size:13px;line-height:1.5">'
-    return f"{frame}<div>{summary}</div>{table}</div>"
+    silent = [r.name for r in readings if asks and not r.calls and r.failure is None]
+    rows = [_row(r, asks.get(r.name, "")) for r in readings if r.name not in silent]
+    return macro("views/templates/compared.html", "compared", summary, rows, silent)
 
 
-def _html_rows(reading: ParserResult) -> str:
-    name = f'<span style="font-weight:600">{text_of(one_line(reading.name, 60))}</span>'
-    if reading.kind == "outside":
-        name += f'<div style="{style.DIM};font-size:11px">outside</div>'
-    group = "–"
-    if reading.agrees:
-        colour = _COLOURS[(ord(reading.agrees[0]) - ord("A")) % len(_COLOURS)]
-        group = badge(reading.agrees, colour)
+def _row(reading: ParserResult, ask: str) -> dict[str, Any]:
     # Parsers of others do not say what they changed, which is not the same as nothing.
     absent = "not told" if reading.result is None else "none"
     # Notes of severity info are not complaints.
     counts = Counter(problem.code for problem in reading.problems if problem.severity != "info")
-    problems = ", ".join(f"{code} × {n}" if n > 1 else code for code, n in counts.items())
-    cells = (
-        name,
-        group,
-        f'<span style="{style.VALUE}">{text_of(shorten(_calls(reading), 600))}</span>',
-        ", ".join(_changes(reading)) or absent,
-        text_of(problems or absent),
-    )
-
-    # The view has a row of its own, because it needs the width of the whole table. Each view holds
-    # the whole text again.
-    view = ""
-    if reading.result is not None and (reading.calls or reading.problems):
-        if len(reading.result.raw) > _MOST_TEXT:
-            note = "Too long to be shown for each reading: see its result.debug()."
-            view = f'<span style="{style.DIM}">{note}</span>'
-        else:
-            page = render_result(reading.result)
-            view = f"<details><summary>parse view</summary>{page}</details>"
-    # Without a line between the two rows, they look like one.
-    css = f"{style.CELL};border-bottom:none" if view else style.CELL
-    columns = "".join(f'<td style="{css}">{cell}</td>' for cell in cells)
-    row = f'<tr style="{style.ROW}">{columns}</tr>'
-    if not view:
-        return row
-    span = f'<td colspan="{len(cells)}" style="{style.CELL}">{view}</td>'
-    return f'{row}<tr style="{style.ROW}">{span}</tr>'
+    problems = [f"{word_of(code)} × {n}" if n > 1 else word_of(code) for code, n in counts.items()]
+    view: str = ""
+    if not ask and reading.result is not None and (reading.calls or reading.problems):
+        # Each view holds the whole text again.
+        view = "Too long to be shown for each reading: see its result.debug()."
+        if len(reading.result.raw) <= _MOST_TEXT:
+            view = Markup(render_result(reading.result))
+    return {
+        "name": one_line(reading.name, 60),
+        "ask": ask,
+        "outside": reading.kind == "outside",
+        "agrees": reading.agrees,
+        "calls": shorten(_calls(reading), 600),
+        "changes": ", ".join(_changes(reading)) or absent,
+        "problems": ", ".join(problems) or absent,
+        "view": view,
+    }

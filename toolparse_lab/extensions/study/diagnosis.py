@@ -35,6 +35,7 @@ from ...runner.chat_templates.renderer import TemplateLike
 from ...runner.exchange.details import sampling_of
 from ...runner.exchange.types import OF_TOKENS
 from ...views.blame import render_blame
+from ...views.html import standalone
 from ...views.show import visible
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ class Diagnosis:
         verdict = render_blame(
             self.blame, result.raw if result else "", result.tokens if result else None
         )
-        return f"{verdict}<pre>{escape(chr(10).join(self._asked_lines()))}</pre>"
+        return standalone(f"{verdict}<pre>{escape(chr(10).join(self._asked_lines()))}</pre>")
 
 
 def is_wrong(trial: Trial) -> bool:

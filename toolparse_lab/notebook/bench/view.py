@@ -35,7 +35,6 @@ from ...evals.scoring.trial import Trial
 from ...formats.registry import protocols
 from ...views.rows import is_lossless
 from ...views.show import shorten, visible
-from ...views.side_by_side import side_rows
 
 # Trials that one workbench goes through; `run.failures()` may have more.
 MOST_SUBJECTS = 2_000
@@ -208,7 +207,6 @@ def _curl(setup: Setup) -> str:
 
 POLICIES = ("none", "safe", "middleware", "go-strconv", "lossy")
 REASONING = ("auto", "prefilled", "none")
-_MOST_LINES = 200
 _MOST_TEXT = 600
 _MOST_TRIED = 50_000  # characters of an answer that is tried in other ways unasked
 MOST_STEPS = 1_500  # chunks of a replay; a longer text comes in larger ones
@@ -337,39 +335,6 @@ def _call_text(setup: Setup, name: str, arguments: Any) -> str | None:
     except Exception:
         # A reading that the format cannot carry, or another package's protocol that fails.
         return None
-
-
-def comparison_of(setup: Setup) -> list[dict[str, Any]]:
-    """Return the reading of every protocol, the best first."""
-    rows = []
-    for reading in compare(setup.raw, setup.tools, options=setup.options).readings:
-        result = reading.result
-        rows.append(
-            {
-                "protocol": reading.name,
-                "agrees": reading.agrees,
-                "verdict": result.verdict if result is not None else "",
-                "calls": [_text(f"{c.name}({c.arguments_json})", 300) for c in reading.calls],
-                "problems": sorted({_text(p.code, 80) for p in reading.problems}),
-            }
-        )
-    return rows
-
-
-def beside(result: ParseResult, setup: Setup, values: dict[str, Any]) -> list[list[Any]]:
-    """Return the arguments that differ between a parse and that of a changed setup: [argument, its
-    value here, its value there], '' for none.
-
-    Raises the errors of `Setup.changed`.
-    """
-    other = setup.changed(values).parse()
-    verdicts = [["verdict", result.verdict, other.verdict]]
-    rows = [
-        [visible(row.name), *(_text(side.value) for side in row.sides)]
-        for row in side_rows(result, other)
-        if row.differs
-    ]
-    return [row for row in verdicts if row[1] != row[2]] + rows[:_MOST_LINES]
 
 
 def timeline_of(setup: Setup, size: int = 0) -> dict[str, Any]:

@@ -10,16 +10,16 @@ from typing import Any
 from ...core.errors import BadOptions, ToolparseError
 from ...core.toolspec import ToolsLike
 from ...core.types import ParseResult
+from ...evals.parsers.compare import compare, compared_html
 from ...evals.scoring.exports import faults_of
 from ...formats.like import ProtocolLike
-from ...views import render_result
+from ...views import render_result, render_side_by_side
 from ...views.html import look_of, view_of
 from ...views.rows import Fault
 from ...views.sentences import sentence_of_answer
 from ...views.show import shorten, visible
 from ...views.stages import parts_of
 from ...views.templating import Markup, macro
-from ...views.words import cause_words
 from ..page import as_widget
 from ..widget import Screen
 from .view import (
@@ -27,9 +27,7 @@ from .view import (
     KINDS,
     POLICIES,
     Setup,
-    beside,
     choices,
-    comparison_of,
     conversation_of,
     next_steps,
     setups_of,
@@ -289,23 +287,19 @@ class Desk:
         return str(macro(_ANSWER, "next", steps))
 
     def _compare(self, message: Mapping[str, Any]) -> str:
-        rows, silent = [], []
-        for row in comparison_of(self.setup):
-            name = row["protocol"]
-            if not row["calls"]:
-                silent.append(name)
-                continue
-            ask = json.dumps({"kind": "values", "values": {"protocol": name}})
-            look, words = look_of(row["verdict"]) if row["verdict"] else ("flat", "not read")
-            problems = ", ".join(dict.fromkeys(cause_words(c).word for c in row["problems"]))
-            rows.append((name, ask, look, words, row["calls"], problems))
-        return str(macro(TEMPLATE, "compared", rows, silent))
+        readings = compare(self.setup.raw, self.setup.tools, options=self.setup.options).readings
+        asks = {
+            r.name: json.dumps({"kind": "values", "values": {"protocol": r.name}}) for r in readings
+        }
+        return compared_html(readings, asks)
 
     def _beside(self, message: Mapping[str, Any]) -> str:
         other = str((message.get("values") or {}).get("other") or f"coerce {POLICIES[0]}")
         name, _, choice = other.partition(" ")
-        rows = beside(self.result, self.setup, {name: choice})
-        return str(macro(TEMPLATE, "beside", f"{_LABELS[name].lower()} {choice}", rows))
+        there = self.setup.changed({name: choice}).parse()
+        words = f"{_LABELS[name].lower()} {choice}"
+        html = render_side_by_side(self.result, there, ("as above", words))
+        return f'<div data-part="beside">{html}</div>'
 
     def _stream(self, message: Mapping[str, Any]) -> str:
         values = message.get("values") or {}

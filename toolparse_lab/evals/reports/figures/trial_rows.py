@@ -122,10 +122,8 @@ class TrialRows:
         bad = groups_of(self.frame[CAUSE][self.failed])
         self.failing = len(bad)
         others = groups_of(self.frame[CAUSE][~self.failed])
-        fine = self.frame[CAUSE] == ""
-        for word, n in Counter(
-            w for w, is_fine in zip(words, fine, strict=True) if is_fine
-        ).items():
+        read = (word for word, cause in zip(words, causes, strict=True) if not cause)
+        for word, n in Counter(read).items():
             others.append(Group(word, "", _FILLS.get(word, "f-ok"), {word: n}))
         return words, [*bad, *sorted(others, key=lambda group: group.n)]
 

@@ -208,9 +208,13 @@ class TemplateReport:
     __repr__ = __str__
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from ....views.html import standalone  # of pages alone
         from .view import render_template_report  # it imports this module
 
-        return {"text/plain": visible(str(self)), "text/html": render_template_report(self)}
+        return {
+            "text/plain": visible(str(self)),
+            "text/html": standalone(render_template_report(self)),
+        }
 
 
 def shortened(text: str, most: int = _LONGEST) -> str:

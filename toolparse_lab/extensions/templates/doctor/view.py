@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....views.cells import badge, text_of
+from ....views.cells import text_of
 from ....views.show import shorten
-from ....views.style import SEVERITIES
 from ....views.templating import Markup, render
 from .report import CODES, Finding, TemplateReport
 
+_LOOKS = {"error": "bad", "warning": "warn", "info": "flat"}
 _LONGEST = 400
 _MOST = 12  # losses of a finding
 
@@ -25,7 +25,6 @@ def render_template_report(report: TemplateReport) -> str:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    sign, rgb, _ = SEVERITIES[finding.severity]
     source = finding.source.strip()
     before, guilty, behind = source, "", ""
     patch = finding.patch
@@ -38,7 +37,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
     more = len(finding.losses) - _MOST
     proof = next((loss.proof for loss in finding.losses if loss.proof), "")
     return {
-        "badge": badge(f"{sign} {finding.severity}", rgb),
+        "look": _LOOKS[finding.severity],
+        "severity": finding.severity,
         "code": finding.code,
         "meaning": CODES[finding.code][1],
         "line": finding.line,
