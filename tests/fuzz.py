@@ -63,26 +63,7 @@ TOOLS = (*TOOLS, *tp.core.toolspec.tool_specs([{"name": "tree", "parameters": RE
 LONG = 20_000  # characters above which only what is said of any text is checked, not every law
 # CPU seconds a character, above which a text is said to be too slow, under instrumentation
 SLOW = 400e-6
-PIECES = (
-    "<tool_call>", "</tool_call>", "<tool_call", "</tool", "```tool_call\n", "\n```", "```json\n",
-    "```", "`", "\n", " ", "<think>", "</think>", "<f>", "</f>", "<put>", "</put>", "<path>",
-    "</path>", "<a>", "</a>", "<f/>", "<![CDATA[", "]]>", "<!--", "-->", "<function=f>",
-    "</function>", "<parameter=a>", "</parameter>", "<function=put>", "<parameter=path>",
-    "<|channel|>commentary to=functions.f <|message|>", "<|call|>", "<|end|>",
-    "<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>",
-    "<|tool_call_end|>", "<|tool_calls_section_end|>", "[f(a=", "f(", ")", "]", "[", "{", "}",
-    '{"name":"f","arguments":{"a":1}}',
-    '{"name": "f", "arguments": '
-    '', '"', "'", "\\", '\\"', "\\u00e9", "\\ud83d", ",", ":", ": ", "a: ", "- ", "|\n  ",
-    "true", "None", "NaN", "1e999", "-0", "007", "1.50", "null", "&lt;", "&#38;", "&amp;lt;", "//", "/*", "*/", "\x00",
-    "\ud83d", "\ude00", "😀", "é", "\r\n", "\ufeff", "\u2028", "“", "”", "$ref", "__proto__", "<", ">", "=", "#", "&",
-    "*", '{"name":"tree","arguments":{"a":{"next":{"next":', '"[[1],[[2]]]"', '"{\\"next\\":{}}"',
-    "<tree>", "</tree>", "<next>", "</next>", "<list>", "</list>", "<s>", "</s>", "<function=tree>",
-    "<parameter=s>", '<path a="', '<f a="', '">', "a: [[1], ", "next:\n  next: ", "tree(a=",
-    "<|start|>assistant<|channel|>commentary to=functions.f", "<|message|>", "<|constrain|>json",
-    "functions.f:0", "please ", "> ", "    ", "For example:\n\n", "~~~\n", "````\n", '"""',
-    "\u200b", "\uff1ctool_call\uff1e", "<tool\u200b_call>", 'f(a="',
-)  # fmt: skip
+PIECES = json.loads((HERE / "cases_core" / "pieces.json").read_text("utf-8"))
 REPEATED = (
     "[", "{", '{"a":', "<a>", "<f>", "(", "- ", "9", " ", "`", "<tool_call>", "\\", '"', "'", "\n",
     "<|channel|>", "x", "<f a=", "> ", '{"next":', "<next>",

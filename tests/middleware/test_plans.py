@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.middleware.tool_server import TOOL as HTTP_TOOL
 from tests.middleware.tool_server import ToolServer
 from tests.tables import each_case
+from tests.tools import tool_named
 from toolparse_lab.core.errors import BadOptions, BadTaskPlan
 from toolparse_lab.middleware.correction import CorrectionContext, Feedback, HttpTool
 from toolparse_lab.middleware.flow import advance
@@ -28,17 +29,8 @@ from toolparse_lab.middleware.plans import (
 from toolparse_lab.runner.exchange.types import Completion, Model, Request
 
 TOOLS = [
-    {
-        "name": "geocode",
-        "parameters": {"properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-    {
-        "name": "weather",
-        "parameters": {
-            "properties": {"lat": {"type": "number"}, "days": {"type": "integer"}},
-            "required": ["lat"],
-        },
-    },
+    tool_named("geocode", required=["city"], city="string"),
+    tool_named("weather", required=["lat"], lat="number", days="integer"),
 ]
 PLAN = {
     "steps": [

@@ -29,11 +29,8 @@ TOOLS: list[dict[str, Any]] = [
         price={"type": "number", "minimum": 0},
         late="boolean",
     ),
-    {"name": "now", "parameters": {"type": "object", "properties": {}}},
-    {
-        "name": "tag",
-        "parameters": {"properties": {"tags": {"type": "array", "items": {"type": "string"}}}},
-    },
+    tool_named("now"),
+    tool_named("tag", tags={"type": "array", "items": {"type": "string"}}),
 ]
 TAGS = ("qwen3_coder_xml", "morph_xml", "glm45_newline", "glm47_compact", "seed_oss", "minimax_m2",
         "muse_atem", "mimo_compact", "hunyuan_v3", "telechat4", "dots", "step3",

@@ -14,33 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.core_cases import CORE
 from tests.laws import EXAMPLES, check_all, examples, in_pieces
 from tests.tables import each_case
 from toolparse_lab.entry.laws import ODD, TOOLS
 from toolparse_lab.formats.registry import family_heads
 
 CASES = Path(__file__).parents[1] / "cases"
-# Pieces that each format is made of, whole and broken, and the characters that confuse scanners.
-PIECES = [
-    *ODD,
-    "<tool_call>", "</tool_call>", "<tool_", "</tool_call", "```tool_call\n", "\n```", "<f>",
-    "</f>", "<f", "<f/>", "<put>", "</put>", "<path>", "</path>", "<a>", "</a>", "<tags>",
-    "</tags>", "<item>", "<o>", "</o>", "<k>", "</k>", "<s>", "</s>", "<![CDATA[", "]]>", "<!--",
-    "-->", "<|channel|>analysis<|message|>", "<|start|>assistant", "<|message|>", "<|end|>",
-    "<|channel|>commentary to=functions.f <|constrain|>json<|message|>", "<|call|>",
-    "<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>",
-    "<|tool_call_end|>", "<|tool_calls_section_end|>", "[f(a=1)]", "[f(", ")]", "a=1",
-    "<function=f>", "<function=put>\n", '<invoke name="f">', "<function>f</function>",
-    "<parameter=a>", "<parameter=s>\n", "<param name='path'>", "</parameter>", "\n</parameter>\n",
-    "</param>", "</function>", "</function>\n</tool_call>", "</invoke>", "<parameter=", "</par",
-    "&amp;", "<f>\n", "\n</f>", "<put>\n", "a: 1\n", "s: |\n  l1\n  l2\n", 's: "', "s: x\n",
-    "tags:\n  - a\n", "tags: [a, b]\n", "o: {k: 1.50}\n", "- ", "  ", ": ", "# c\n", "&a ", "*a",
-    "---\n", "|-\n", "007", "~", "\x85", "\u2028", "```yaml\n", '{"content":null,"tool_calls":[',
-    '{"content":"', '","tool_calls":[', '"}}', "]}", '{\\"a\\":1}', "{'tool_calls': [",
-    '{"id":"c","type":"function","function":{"name":"f","arguments":"',
-    '{"name": "f", "arguments": {"a": 1}}', '{"name": "f", "arguments": {"s": "', '"}}',
-    '{"name": "put",', '"arguments":', '{"a": "1",}', "*/", "it's", "”",
-]  # fmt: skip
+# What each format is made of, whole and broken, and the characters that confuse scanners.
+PIECES = [*ODD, *json.loads((CORE / "pieces.json").read_text("utf-8"))]
 PROTOCOLS = [*family_heads(), "auto"]
 
 

@@ -10,26 +10,16 @@ import toolparse_lab as tp
 from tests.core_cases import SHIPPED, load
 from tests.laws import EXHAUSTIVE, check_all
 from tests.tables import asked_of, table
+from tests.tools import object_schema, tool_named
 from toolparse_lab.core.types import CallEnd, Withdrawn
 from toolparse_lab.entry.parse import Reader
 
-TEXT = {"type": "string"}
 TOOLS = [
-    {"name": name, "parameters": {"type": "object", "properties": properties}}
-    for name, properties in (
-        ("note", {"content": TEXT, "title": TEXT}),
-        ("delete", {"id": TEXT}),
-        ("ping", {}),
-        ("tag", {"tag": TEXT, "tags": {"type": "array", "items": TEXT}}),
-        (
-            "user",
-            {
-                "user_id": TEXT,
-                "note": TEXT,
-                "user": {"type": "object", "properties": {"name": TEXT}},
-            },
-        ),
-    )
+    tool_named("note", content="string", title="string"),
+    tool_named("delete", id="string"),
+    tool_named("ping"),
+    tool_named("tag", tag="string", tags={"type": "array", "items": {"type": "string"}}),
+    tool_named("user", user_id="string", note="string", user=object_schema(name="string")),
 ]
 CASES = [(row["title"], row) for row in load("open_bodies.jsonl")]
 SPOKEN = [pytest.param(row, id=title) for title, row in CASES if "finish_reason" not in row]

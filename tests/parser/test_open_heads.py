@@ -12,26 +12,21 @@ import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.laws import check_all, part
 from tests.tables import asked_of, each_case, every_case
+from tests.tools import object_schema, tool_named
 from toolparse_lab.entry.parse import Reader
 from toolparse_lab.formats.json.scan import ends_in_value
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.parser.recognition.truncation import open_head
 
-TEXT = {"type": "string"}
 TOOLS: list[Any] = [
-    {"name": name, "parameters": {"type": "object", "properties": properties}}
-    for name, properties in (
-        (
-            "note",
-            {
-                "content": TEXT,
-                "tags": {"type": "array", "items": TEXT},
-                "place": {"type": "object", "properties": {"city": TEXT}},
-            },
-        ),
-        ("delete", {"id": TEXT}),
-        ("ping", {}),
-    )
+    tool_named(
+        "note",
+        content="string",
+        tags={"type": "array", "items": {"type": "string"}},
+        place=object_schema(city="string"),
+    ),
+    tool_named("delete", id="string"),
+    tool_named("ping"),
 ]
 VALUES: list[dict[str, Any]] = [
     {"content": "please MARK"},

@@ -11,10 +11,8 @@ import io
 import json
 import sys
 import tarfile
-import threading
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.outside_tree import NEW, OLD
+from tests.replay_server import Answer, Asked, ReplayServer, json_answer
 from tests.tables import each_case
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, SetupError, UnknownName
@@ -61,47 +60,35 @@ FILES = {
 WRONG = "vllm-6.0.tar.gz"  # its digest on the index is another file's
 
 
-class Index(BaseHTTPRequestHandler):
+def index_answer(asked: Asked) -> Answer:
     """A simple index: JSON under /json, HTML under /html, JSON with a login under /private."""
-
-    def do_GET(self) -> None:
-        kind, _, rest = self.path.strip("/").partition("/")
-        login = base64.b64encode(b"me:pass word").decode()
-        if kind == "private" and self.headers.get("Authorization") != f"Basic {login}":
-            return self._say(401, "text/plain", b"no")
-        if rest.startswith("files/"):
-            return self._say(200, "application/octet-stream", FILES[rest.removeprefix("files/")])
-        if rest != "vllm":
-            return self._say(404, "text/plain", b"nothing")
-        digests = {name: hashlib.sha256(body).hexdigest() for name, body in FILES.items()}
-        digests[WRONG] = digests["vllm-1.0.tar.gz"]
-        if kind == "html":
-            links = [f'<a href="/html/files/{n}#sha256={d}">{n}</a>' for n, d in digests.items()]
-            return self._say(200, "text/html", "".join(["<html>", *links]).encode())
-        rows = [
-            {"filename": n, "url": f"/{kind}/files/{n}", "hashes": {"sha256": d}, "size": len(FILES[n])}
-            for n, d in digests.items()
-        ]  # fmt: skip
-        rows.append({"filename": "vllm-7.0.tar.gz", "url": "x", "hashes": {}})
-        return self._say(200, "application/json", json.dumps({"files": rows}).encode())
-
-    def _say(self, status: int, kind: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        pass
+    kind, _, rest = asked.path.strip("/").partition("/")
+    login = base64.b64encode(b"me:pass word").decode()
+    if kind == "private" and asked.by_name.get("authorization") != f"Basic {login}":
+        return Answer([b"no"], 401, {"Content-Type": "text/plain"})
+    if rest.startswith("files/"):
+        body = FILES[rest.removeprefix("files/")]
+        return Answer([body], headers={"Content-Type": "application/octet-stream"})
+    if rest != "vllm":
+        return Answer([b"nothing"], 404, {"Content-Type": "text/plain"})
+    digests = {name: hashlib.sha256(body).hexdigest() for name, body in FILES.items()}
+    digests[WRONG] = digests["vllm-1.0.tar.gz"]
+    if kind == "html":
+        links = [f'<a href="/html/files/{n}#sha256={d}">{n}</a>' for n, d in digests.items()]
+        return Answer([b"<html>", *map(str.encode, links)], headers={"Content-Type": "text/html"})
+    rows = [
+        {"filename": n, "url": f"/{kind}/files/{n}", "hashes": {"sha256": d}, "size": len(FILES[n])}
+        for n, d in digests.items()
+    ]
+    return json_answer(
+        {"files": [*rows, {"filename": "vllm-7.0.tar.gz", "url": "x", "hashes": {}}]}
+    )
 
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Index) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with ReplayServer(index_answer) as server:
+        yield server.url.removeprefix("http://")
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +18,10 @@ import pytest
 
 from tests.bridge import NOW, OSLO, TOOLS, joined
 from tests.mock_openai import MockOpenAI, unseen
+from tests.replay_server import ReplayServer, json_answer
 from tests.tables import each_case
 from tests.waiting import PATIENCE, running, wait_until
+from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, SetupError, UnknownProtocol
 from toolparse_lab.extensions.serve import Gateway, serve
 from toolparse_lab.extensions.serve.server import MOST_BODY
@@ -227,24 +228,14 @@ def test_health_and_models(gateway: Gateway) -> None:
 
 def test_the_models_are_those_of_the_upstream_endpoint() -> None:
     models = {"object": "list", "data": [{"id": "a/b", "object": "model"}]}
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        ok = head.startswith(b"GET /v1/models ") and b"Bearer the-upstream-key" in head
-        body = json.dumps(models if ok else {}).encode()
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
-        await writer.drain()
-        writer.close()
-
-    async def work() -> tuple[int, dict[str, Any]]:
-        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            upstream = f"http://127.0.0.1:{port}/v1/"
-            with serve(upstream, upstream_key="the-upstream-key") as running:
-                request = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
-                return await asyncio.to_thread(send, running, request)
-
-    assert asyncio.run(work()) == (200, models)
+    with (
+        ReplayServer(json_answer({}, 404)) as upstream,
+        serve(f"{upstream.url}/v1/", upstream_key="the-upstream-key") as running,
+    ):
+        upstream.answers["/v1/models"] = json_answer(models)
+        request = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        assert send(running, request) == (200, models)
+        assert upstream.asked[0].by_name["authorization"] == "Bearer the-upstream-key"
 
 
 def test_a_gateway_with_keys_of_its_own(mock: MockOpenAI) -> None:
@@ -307,7 +298,9 @@ def test_what_cannot_be_served_is_refused(upstream: str, more: Any, error: Any) 
         serve(upstream, **more)
 
 
-def test_the_command_serves_until_it_is_interrupted(mock: MockOpenAI, tmp_path: Path) -> None:
+def test_the_command_serves_until_it_is_interrupted(
+    mock: MockOpenAI, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = tmp_path / "passing.db"
     command = [sys.executable, "-m", "toolparse_lab.cli", "serve", "--upstream", mock.url]
     with running(
@@ -324,31 +317,16 @@ def test_the_command_serves_until_it_is_interrupted(mock: MockOpenAI, tmp_path: 
         out, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "planted" not in out + errors
-    done = subprocess.run(
-        [sys.executable, "-m", "toolparse_lab.cli", "view", "latest", "--store", str(store)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert "get_weather" in done.stdout, done.stderr
+    assert main(["view", "latest", "--store", str(store)]) == 0
+    assert "get_weather" in capsys.readouterr().out
 
 
-def test_the_command_says_what_is_wrong() -> None:
-    for arguments in (
+@pytest.mark.parametrize(
+    "arguments",
+    [
         ["--upstream", "nonsense"],
         ["--upstream", "http://127.0.0.1/v1", "--key-env", "NOT_SET_ANYWHERE"],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-m", "toolparse_lab.cli", "serve", *arguments],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert done.returncode == 2, done.stderr
-        assert "Traceback" not in done.stderr
+    ],
+)
+def test_the_command_says_what_is_wrong(arguments: list[str]) -> None:
+    assert main(["serve", *arguments]) == 2

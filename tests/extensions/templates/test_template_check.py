@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 import toolparse_lab as tp
 from tests.chat_templates import FAMILIES, PLAIN, SHARED
 from tests.laws import EXHAUSTIVE
+from tests.replay_server import Answer, ReplayServer, json_answer
 from tests.tables import each_case, table
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
@@ -245,39 +244,18 @@ def test_a_command_shows_findings_and_leaves_with_a_code(
     assert "writes no calls" in capsys.readouterr().err
 
 
-class Props(BaseHTTPRequestHandler):
-    """A server that has `/props`, or none."""
-
-    answer: Any = None
-
-    def do_GET(self) -> None:
-        body = json.dumps(self.answer).encode()
-        self.send_response(200 if self.path == "/props" and self.answer is not None else 404)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-def test_a_server_tells_its_template(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = HTTPServer(("127.0.0.1", 0), Props)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_port}"
-    try:
-        monkeypatch.setattr(Props, "answer", {"chat_template": HERMES, "bos_token": "<s>"})
-        assert check_template(f"{url}/v1").ok
-        assert main(["template", "check", url]) == 0
-        answers: list[Any] = [{"model": "x"}, [], None]
+def test_a_server_tells_its_template() -> None:
+    answers: list[Any] = [{"model": "x"}, [], None]
+    with ReplayServer(Answer(status=404)) as server:
+        server.answers["/props"] = json_answer({"chat_template": HERMES, "bos_token": "<s>"})
+        assert check_template(f"{server.url}/v1").ok
+        assert main(["template", "check", server.url]) == 0
         for answer in answers:
-            monkeypatch.setattr(Props, "answer", answer)
+            server.answers = {} if answer is None else {"/props": json_answer(answer)}
             with pytest.raises(BadOptions, match=r"(?s)tell its chat template.*vLLM, SGLang"):
-                check_template(url)
-    finally:
-        server.shutdown()
-        server.server_close()
+                check_template(server.url)
     with pytest.raises(BadOptions, match="cannot be asked"):
-        check_template(url)
+        check_template(server.url)
 
 
 def test_every_code_is_said_in_words_and_met() -> None:
