@@ -167,8 +167,8 @@ def test_the_address_says_what_is_seen(page: Page, served: Served) -> None:
     assert page.locator(".item").count() == 2
     page.get_by_text("show 1 answer").first.click()
     until(page, "document.querySelectorAll('.item').length === 3")
-    assert "question 1" in page.locator(".item").first.inner_text()
-    assert page.locator(".item mark").first.inner_text() == "g"
+    until(page, "document.querySelector('.item').innerText.includes('question 1')")
+    assert page.locator(".item mark").first.text_content() == "g"
     page.get_by_role("button", name="Unknown tool 2").click()
     until(page, "document.querySelectorAll('.item').length === 2")
     page.locator(".item").first.click()
