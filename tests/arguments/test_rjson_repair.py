@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from tests.cases.check import decode, eq
 from tests.core_cases import SHIPPED, rows
-from tests.tables import asked_of, each_case
+from tests.tables import asked_of, every_case
 from tests.tools import tool_named
 from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.arguments.rjson.nearest import nearest_readings
@@ -74,7 +74,7 @@ def test_nothing_is_invented_when_the_text_is_cut(case: dict[str, Any]) -> None:
         assert same(values, case["values"][: len(values)]), (cut, values)
 
 
-@pytest.mark.parametrize("case", rows("damaged_json.jsonl", SHIPPED))
+@asked_of("case", rows("damaged_json.jsonl", SHIPPED))
 def test_damaged_json(case: dict[str, Any]) -> None:
     found = tp.rjson.repair(case["text"])
     if case["refuse"]:
@@ -102,9 +102,7 @@ def test_depth_is_a_problem_and_no_error() -> None:
     assert tp.rjson.repair("[" * 5 + "]" * 5, max_depth=5).ok
 
 
-@pytest.mark.parametrize(
-    ("text", "levels"), [("1", 0), ("[]", 1), ('{"a": [1]}', 2), ("[[], [[1]]]", 3)]
-)
+@asked_of(("text", "levels"), [("1", 0), ("[]", 1), ('{"a": [1]}', 2), ("[[], [[1]]]", 3)])
 def test_depth_counts_levels(text: str, levels: int) -> None:
     values = read_if_strict(text, 1000)
     assert values is not None
@@ -117,7 +115,7 @@ def test_long_numbers_survive() -> None:
     assert write_canonical(value) == f'{{"n":{digits},"f":1.{digits}e5}}'
 
 
-@each_case
+@every_case
 def test_what_may_be_closed(text: str, closed: bool, numbers_end: bool, code: str | None) -> None:
     if code is None:
         values, edits = read_damaged(
@@ -159,7 +157,7 @@ def calls_of(inner: str) -> tp.ToolCall:
     return call
 
 
-@each_case
+@every_case
 def test_a_quote_that_lacks_its_partner_is_put_right(inner: str) -> None:
     call = calls_of(inner)
     assert call.valid
@@ -167,18 +165,12 @@ def test_a_quote_that_lacks_its_partner_is_put_right(inner: str) -> None:
     assert len(call.edits) == 1
 
 
-@each_case
+@every_case
 def test_a_backslash_that_may_be_meant_stays(inner: str, text: str) -> None:
     assert calls_of(inner).arguments == {"text": text}
 
 
-@pytest.mark.parametrize(
-    "inner",
-    [
-        r"a \"x\"\n b {7\}n c", r"see <a href=\/" + '"' + r"pier\">", r"it\'s 5\" wide",
-        r'the \"Gull\ "lay\nat pier (7)',
-    ],
-)  # fmt: skip
+@every_case
 def test_what_may_be_either_is_refused(inner: str) -> None:
     call = calls_of(inner)
     assert not call.readable
@@ -248,7 +240,7 @@ def test_depth_is_bounded() -> None:
     assert [reading.values for reading in readings] == [[[[1]]], [[1]]]
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "text", ['{"a": "b}', '{"a": ["b]}', '{"a": ...}', '{"a": -}', "", '{"a": 15:30}', '{"a": 50%}']
 )
 def test_nothing_is_invented(text: str) -> None:

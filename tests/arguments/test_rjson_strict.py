@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.core_cases import rows
 from tests.growth import grows_linearly
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.arguments.rjson import strict
 from toolparse_lab.arguments.rjson.damage import Damage, Refusal
 from toolparse_lab.arguments.rjson.repair import read_damaged
@@ -83,7 +83,7 @@ def test_the_walk_alone_finds_the_same(
     assert helped == alone
 
 
-@pytest.mark.parametrize("case", rows("rjson_repair.jsonl"))
+@asked_of("case", rows("rjson_repair.jsonl"))
 def test_the_walk_alone_finds_the_same_in_cases(
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,41 +14,16 @@ import pytest
 
 import toolparse_lab as tp
 from tests.arguments.schema_tools import TOOLS, Schema, at, variants
-from tests.tables import each_case
+from tests.tables import every_case, table
 from toolparse_lab.arguments.schema.patterns import matches
 from toolparse_lab.arguments.schema.sound import sound_schema
 from toolparse_lab.arguments.schema.validate import validate
 
 # keyword -> values that no reader of schemas can use
 FLAWS: dict[str, list[Any]] = {
-    "type": [5, "frobnicate", ["string", "frob"], {}],
-    "pattern": ["(", "[a", 5],
-    "enum": ["a,b", None, {}],
-    "minimum": ["low", None, []],
-    "exclusiveMaximum": ["x", {}],
-    "minLength": ["two", -1, 1.5],
-    "maxItems": [None, "x"],
-    "multipleOf": [0, "x"],
-    "uniqueItems": ["maybe"],
-    "required": [5, {"a": 1}, [1]],
-    "properties": [5, "x"],
-    "patternProperties": [5],
-    "additionalProperties": [5, None, "some"],
-    "items": [5, None],
-    "anyOf": [{}, [], "x"],
-    "oneOf": [[], 5],
-    "allOf": [{}, 5],
-    "not": [5, None, {"pattern": "("}],
-    "if": [5],
-    "contains": [5],
-    "dependentRequired": [5, {"a": 1}],
-    "dependentSchemas": [5],
-    "propertyNames": [5],
-    "unevaluatedProperties": [5],
-    "$ref": ["#/$defs/Lost", "https://example.invalid/x", "#lost", 5],
-    "title": [None, 5],
-    "description": [None, {}],
-    "format": [None],
+    row["keyword"]: row["flaws"]
+    for row in table(__file__)
+    if row["test"] == "a_flaw_switches_off_nothing_but_itself"
 }
 # What is left out with a keyword, because it says nothing alone.
 WITH: dict[str, tuple[str, ...]] = {
@@ -157,7 +132,7 @@ def member(node: Any, **beside: Any) -> str:
     return json.dumps({"type": "object", "properties": {"n": node}, **beside})
 
 
-@each_case
+@every_case
 def test_dialects_are_read_as_they_are_meant(node: Any, good: Any, wrong: Any) -> None:
     assert is_valid({"n": good}, member(node))
     assert not is_valid({"n": wrong}, member(node))
@@ -190,7 +165,7 @@ def test_one_sound_branch_is_enough() -> None:
     assert [p.path for p in validate({"n": "x"}, member(union)) if p.path] == ["/n"]
 
 
-@each_case
+@every_case
 def test_arguments_are_coerced_as_they_are_validated(schema: Schema, definitions: Schema) -> None:
     schema = {"type": "object", **schema, "$defs": definitions}
     coerced = tp.coerce({"k": "a", "n": "2"}, schema)
@@ -211,6 +186,6 @@ def test_a_very_deep_schema_is_still_a_schema() -> None:
     assert "validate.unchecked" in {p.code for p in validate({"n": "x", "m": "y"}, flat)}
 
 
-@each_case
+@every_case
 def test_patterns_mean_what_ecma_says(pattern: str, text: str, does: bool) -> None:
     assert matches(pattern, text) == does

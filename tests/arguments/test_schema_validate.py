@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core_cases import rows
-from tests.tables import asked_of, each_case
-from tests.tools import object_schema
+from tests.tables import asked_of, every_case, table
 from toolparse_lab.arguments.schema.coerce import coerce
 from toolparse_lab.arguments.schema.validate import fits, validate
 from toolparse_lab.core.rules import CODES
@@ -44,7 +43,7 @@ def test_many_problems_are_bounded() -> None:
     assert 0 < len(validate(["x"] * 1000, '{"type":"array","items":{"type":"integer"}}')) <= 50
 
 
-@each_case
+@every_case
 def test_multiples_are_exact(number: str, factor: str, multiple: bool) -> None:
     problems = validate(read_strict(number), f'{{"type":"number","multipleOf":{factor}}}')
     assert [p.code for p in problems] == ([] if multiple else ["validate.constraint"])
@@ -72,7 +71,7 @@ def test_a_fraction_is_no_integer(number: str, more: str) -> None:
     assert problem.message.endswith(number[:50] + ("" if len(number) < 50 else number[50:59] + "…"))
 
 
-@each_case
+@every_case
 def test_bounds_of_numbers_beyond_a_float(number: str, bounds: str, codes: list[str]) -> None:
     assert [p.code for p in validate(read_strict(number), f'{{"type":"number",{bounds}}}')] == codes
 
@@ -88,32 +87,9 @@ def test_a_pattern_that_takes_exponential_time_is_stopped() -> None:
 
 
 PLAIN = [
-    object_schema(required=["a"], a="integer", b={"type": ["string", "null"]}),
-    {
-        "type": "object",
-        "properties": {"a": {"enum": ["x", 1, True]}},
-        "additionalProperties": False,
-    },
-    {
-        "anyOf": [{"type": "array", "items": {"type": "number"}}, {"$ref": "#/$defs/N"}],
-        "$defs": {"N": {"type": "null"}},
-    },
-    {
-        "$ref": "#/$defs/T",
-        "$defs": {"T": {"type": "object", "properties": {"a": {"$ref": "#/$defs/T"}}}},
-    },
-    object_schema(
-        a={
-            "type": ["integer", "string", "array"],
-            "minimum": 0,
-            "maxLength": 1,
-            "minItems": 1,
-            "format": "x",
-        },
-        b={"exclusiveMinimum": 1, "maximum": 2.5, "minLength": 1},
-        c={"exclusiveMaximum": 3, "maxItems": 1},
-    ),
-    {"type": "object", "properties": {"a": {"minimum": 2}, "b": {"maximum": 1}}},
+    row["schema"]
+    for row in table(__file__)
+    if row["test"] == "what_fits_is_valid_to_the_library_and_not_coerced"
 ]
 VALUES = st.recursive(
     st.sampled_from(

@@ -7,33 +7,17 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import asked_of
 
 
-@pytest.mark.parametrize("raw", [5, None, b"x", ["x"]])
-def test_raw_is_text(raw: Any) -> None:
-    with pytest.raises(tp.errors.UsageError) as caught:
-        tp.parse(raw, "hermes")
-    assert type(raw).__name__ in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"protocol": "nope"}, tp.errors.UnknownProtocol),
-        ({"protocol": 5}, tp.errors.UnknownProtocol),
-        ({"tools": 5}, tp.errors.BadToolSpec),
-        ({"options": {"nope": 1}}, tp.errors.BadOptions),
-    ],
+@asked_of(
+    "arguments", [{"protocol": "nope"}, {"protocol": 5}, {"tools": 5}, {"options": {"nope": 1}}]
 )
-def test_what_is_wrong_with_the_call_itself(
-    arguments: dict[str, Any], error: type[Exception]
-) -> None:
-    for door in (
-        lambda **k: tp.parse("x", **k),
-        lambda **k: tp.stream(**{"protocol": "hermes", **k}),
-    ):
-        with pytest.raises(error):
-            door(**arguments)
+def test_a_stream_refuses_what_a_parse_refuses(arguments: dict[str, Any]) -> None:
+    with pytest.raises(tp.errors.UsageError) as refused:
+        tp.parse("x", **arguments)
+    with pytest.raises(type(refused.value)):
+        tp.stream(**{"protocol": "hermes", **arguments})
 
 
 def test_parse_is_one_feed_and_one_close() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from tests.core_cases import load
 from tests.laws import EXHAUSTIVE, part
+from tests.tables import every_case
 from tests.vocabularies import VOCABULARIES, answer_of, vocabulary
 from toolparse_lab.core.errors import NoSuchItem
 from toolparse_lab.core.types import Span
@@ -156,45 +157,9 @@ def test_a_record_of_another_text_is_none() -> None:
 # -- shapes of responses
 
 
-SHAPES: dict[str, dict[str, Any]] = {
-    "chat": {
-        "message": {"content": "ab"},
-        "logprobs": {
-            "content": [
-                {"token": "a", "logprob": -1, "top_logprobs": [{"token": "c", "logprob": -0.5}]},
-                {"token": "b", "logprob": -2, "top_logprobs": []},
-            ]
-        },
-    },
-    "text completion": {
-        "text": "ab",
-        "logprobs": {
-            "tokens": ["a", "b"],
-            "token_logprobs": [-1, -2],
-            "top_logprobs": [{"c": -0.5}, None],
-        },
-    },
-    "ids in the tokens' place": {
-        "message": {"content": "ab"},
-        "token_ids": [11, 12],
-        "logprobs": {
-            "content": [
-                {
-                    "token": "token_id:11",
-                    "bytes": [97],
-                    "logprob": -1,
-                    "top_logprobs": [{"token": "token_id:13", "logprob": -0.5}],
-                },
-                {"token": "token_id:12", "bytes": [98], "logprob": -2},
-            ]
-        },
-    },
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_log_probabilities_and_entropies_of_every_shape(shape: str) -> None:
-    tokens = tp.parse({"choices": [SHAPES[shape]]}, "hermes").tokens
+@every_case
+def test_log_probabilities_and_entropies_of_every_shape(choice: dict[str, Any]) -> None:
+    tokens = tp.parse({"choices": [choice]}, "hermes").tokens
     assert tokens is not None
     assert list(tokens.logprobs) == [-1, -2]
     first, second = tokens.entropies

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Optional, TypedDict
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, every_case
 from toolparse_lab.core.toolspec import annotation_schema, tool_specs
 from toolparse_lab.formats.tool_names import near_tool, offered_name
 
@@ -53,7 +53,7 @@ def lookup(
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "definition",
     [
         {"type": "function", "function": {"name": "f", "description": "d", "parameters": SCHEMA}},
@@ -119,7 +119,7 @@ def test_a_function() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@asked_of(
     ("hint", "schema"),
     [
         (int, {"type": "integer"}),
@@ -204,7 +204,7 @@ def test_lists_mappings_and_single_definitions() -> None:
     assert [t.name for t in tool_specs(Port)] == ["Port"]
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "tools",
     [
         5,
@@ -231,14 +231,9 @@ def test_what_is_no_tool(tools: Any) -> None:
 
 
 TOOLS = ["find_berth", "now", "delete", "Calendar.create"]
-OTHER = [
-    "find_berthfind_berth", "find_berth_v2", "find_berth now", "find_berth.now", "Find_Berth",
-    "delete<|channel|>commentary to=functions.now", "delete<|message|>now", "find_berth(", "now now",
-    "commentary", "functions", "", "x" * 500, "<" * 300,
-]  # fmt: skip
 
 
-@each_case
+@every_case
 def test_a_mark_of_a_format_is_taken_off(name: str) -> None:
     offered = offered_name(name, TOOLS)
     assert offered is not None
@@ -246,12 +241,12 @@ def test_a_mark_of_a_format_is_taken_off(name: str) -> None:
     assert name[offered.start :].startswith("find_berth")
 
 
-@pytest.mark.parametrize("name", OTHER)
+@every_case
 def test_any_other_name_is_left_alone(name: str) -> None:
     assert offered_name(name, TOOLS) is None
 
 
-@each_case
+@every_case
 def test_the_one_tool_near_to_a_name_is_told_and_not_called(name: str, near: str | None) -> None:
     assert near_tool(name, TOOLS) == near
     text = f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>'

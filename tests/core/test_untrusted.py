@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -22,6 +23,7 @@ JOINED = re.compile(rf"[^<>\s]</{INLINE}>(?:</?{INLINE}\b[^>]*>)*<{INLINE}\b[^>]
 RAW = re.compile(r'<div class="raw\b.*?</div>', re.DOTALL)
 
 
+@cache
 def report() -> Report:
     frame = trials_frame(trials(["m0", "m1"], ["json", "xml"]))
     return Report(frame, ["model", "arm"], baseline="json")

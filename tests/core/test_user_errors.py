@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import asked_of, every_case
 from toolparse_lab.core import errors
 from toolparse_lab.core.errors import BadCase, BadOptions, ProviderError, ToolparseError, near
 from toolparse_lab.integrations import litellm_bridge
@@ -56,7 +56,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         }
 
 
-@each_case
+@every_case
 def test_an_error_names_value_cause_and_fix(snippet: str, text: str, names: dict[str, Any]) -> None:
     with pytest.raises(ToolparseError) as caught:
         eval(snippet, dict(names))
@@ -78,7 +78,7 @@ def deep_list() -> Any:
     return value
 
 
-@pytest.mark.parametrize(
+@asked_of(
     ("got", "line"),
     [
         ("text", "got: text"),

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import each_case
+from tests.tables import asked_of, every_case
 from toolparse_lab.core.values import (
     BigNum,
     Num,
@@ -49,7 +49,7 @@ def test_canonical_text_reads_back(value: Any) -> None:
     text.encode("utf-8")  # lone surrogates are escaped
 
 
-@each_case
+@every_case
 def test_lexemes_and_key_order_survive(text: str) -> None:
     assert write_canonical(read_strict(text)) == text
 
@@ -58,7 +58,7 @@ def test_white_space_goes() -> None:
     assert write_canonical(read_strict(' { "a" : [ 1 , 2 ] } ')) == '{"a":[1,2]}'
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "text", ["NaN", "Infinity", "-Infinity", "", "{", "01", "1.", "'a'", "[1,]", '"\n"', "{} {}"]
 )
 def test_what_is_not_json(text: str) -> None:
@@ -66,7 +66,7 @@ def test_what_is_not_json(text: str) -> None:
         read_strict(text)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, object(), {1, 2}, [b"x"]])
+@asked_of("value", [math.nan, math.inf, object(), {1, 2}, [b"x"]])
 def test_what_json_cannot_carry(value: Any) -> None:
     with pytest.raises(TypeError):
         write_canonical(value)
@@ -85,7 +85,7 @@ def test_any_depth_is_written_and_read_plain() -> None:
     assert same(read_plain(write_canonical(strings)), strings)
 
 
-@pytest.mark.parametrize(
+@asked_of(
     ("text", "plain"),
     [
         ("3.0", 3.0),
@@ -103,7 +103,7 @@ def test_plain_numbers(text: str, plain: Any) -> None:
     assert found == plain
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "text", ["1e999999999999999999999", "1e-999999999999999999999", "[-1.5E+99999999999999999999]"]
 )
 def test_an_exponent_beyond_every_number_is_no_json(text: str) -> None:
@@ -111,7 +111,7 @@ def test_an_exponent_beyond_every_number_is_no_json(text: str) -> None:
         read_strict(text)
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "text", ["1e999", "-1.50E+400", "1e-999", "7" * 5000, "-" + "7" * 5000, "1e999999999999999999"]
 )
 def test_what_a_float_cannot_hold_stays_exact(text: str) -> None:
@@ -127,7 +127,7 @@ def test_what_a_float_cannot_hold_stays_exact(text: str) -> None:
         assert again.text == text
 
 
-@pytest.mark.parametrize("text", ["0e999", "-0.0e-999", "0.000", "0E99999999999999999999"])
+@asked_of("text", ["0e999", "-0.0e-999", "0.000", "0E99999999999999999999"])
 def test_zero_is_zero_whatever_its_exponent(text: str) -> None:
     assert isinstance(number(text), Num)
     assert read_plain(text) == 0.0
@@ -159,7 +159,7 @@ def test_a_num_is_a_float_that_remembers() -> None:
         Num("x")
 
 
-@pytest.mark.parametrize(
+@asked_of(
     ("a", "b", "equal"),
     [
         (1, 1.0, True),
@@ -187,14 +187,12 @@ def test_same(a: Any, b: Any, equal: bool) -> None:
 DOCUMENT = {"a": {"b/c": [10, {"~": 1}]}, "": {"0": "zero"}, "e": [], "o": {}}
 
 
-@each_case
+@every_case
 def test_pointers(path: str, value: Any) -> None:
     assert pointer_get(DOCUMENT, path) == value
 
 
-@pytest.mark.parametrize(
-    "path", ["/x", "/a/b~1c/2", "/a/b~1c/-1", "/a/b~1c/x", "/a/b~1c/0/y", "/a/b~1c/²"]
-)
+@asked_of("path", ["/x", "/a/b~1c/2", "/a/b~1c/-1", "/a/b~1c/x", "/a/b~1c/0/y", "/a/b~1c/²"])
 def test_pointers_to_nothing(path: str) -> None:
     with pytest.raises(KeyError, match=r"."):
         pointer_get(DOCUMENT, path)

@@ -14,6 +14,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.core_cases import rows
+from tests.tables import asked_of, every_case
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.rules import CODES, RULES
 from toolparse_lab.core.types import EXECUTABLE, VERDICTS, ParseResult, Problem
@@ -46,7 +47,7 @@ def test_there_is_a_case_of_each_verdict() -> None:
     assert {word for word, _ in RESULTS} == set(VERDICTS)
 
 
-@pytest.mark.parametrize(("word", "result"), RESULTS, ids=[c["title"] for c in CASES] + ["echoed"])
+@asked_of(("word", "result"), RESULTS, ids=[c["title"] for c in CASES] + ["echoed"])
 def test_every_surface_says_the_same_word(word: str, result: ParseResult) -> None:
     assert result.verdict == word
     assert word in result.why()
@@ -64,9 +65,7 @@ def test_every_surface_says_the_same_word(word: str, result: ParseResult) -> Non
     assert ParseResult.from_dict(json.loads(result.to_json())).verdict == word
 
 
-@pytest.mark.parametrize(
-    "case", [c for c in CASES if "tools" not in c], ids=lambda case: str(case["title"])
-)
+@asked_of("case", [c for c in CASES if "tools" not in c], ids=lambda case: str(case["title"]))
 def test_the_command_line_says_it(
     case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,21 +127,7 @@ def test_an_unknown_rule_counts_as_lossy() -> None:
 UNKNOWN = (None, float("nan"), pd.NA, pd.NaT)
 
 
-@pytest.mark.parametrize(
-    ("rate", "n", "text"),
-    [
-        (0.0, 9, "0 %"),
-        (1.0, 9, "100 %"),
-        (0.999, 9, "> 99 %"),
-        (0.001, 9, "< 1 %"),
-        (0.9996, 5_000, "> 99.9 %"),
-        (0.0004, 5_000, "< 0.1 %"),
-        (1.0, 5_000, "100.0 %"),
-        (0.5, 999, "50 %"),
-        (0.5, 1_000, "50.0 %"),
-        *((unknown, 9, "–") for unknown in UNKNOWN),
-    ],
-)
+@every_case
 def test_a_share_never_rounds_to_certainty(rate: Any, n: int, text: str) -> None:
     assert w.share(rate, n) == text
 

@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from tests.render_samples import HOSTILE, example, hostile, several
+from tests.tables import asked_of
 from toolparse_lab.core import hooks
 from toolparse_lab.core.errors import MissingExtra
 from toolparse_lab.notebook import display as notebook
@@ -26,7 +27,7 @@ def test_rich_display_has_no_widget_in_it() -> None:
     assert set(hooks.mimebundle(example())) == {"text/plain", "text/html"}
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+@asked_of("text", HOSTILE.values(), ids=HOSTILE)
 def test_rich_display_is_safe_for_terminals_and_messages(text: str) -> None:
     for shown in hooks.mimebundle(hostile(text)).values():
         shown.encode("utf-8")

@@ -19,7 +19,7 @@ pytest.importorskip("anywidget", reason="the workbench needs the jupyter extra")
 
 import toolparse_lab as tp
 from tests.recorded import recorded_run
-from tests.tables import each_case
+from tests.tables import every_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.notebook.bench import Workbench, next_steps
 from toolparse_lab.notebook.bench.view import MOST_STEPS, Setup, setups_of, timeline_of
@@ -80,7 +80,7 @@ def test_it_begins_with_the_text_its_marks_and_its_stages() -> None:
     assert unescape(re.search(r'data-raw="([^"]*)"', html)[1]) == TEXT  # type: ignore[index]
 
 
-@each_case
+@every_case
 def test_a_value_that_the_model_did_not_write_is_never_offered(
     schema: Any, value: Any, offered: str | None
 ) -> None:
@@ -116,7 +116,7 @@ def test_marks_are_counted_as_a_browser_counts() -> None:
     assert text[2 * name[1] : 2 * name[2]].decode("utf-16-le") == "set_timer"
 
 
-@each_case
+@every_case
 def test_what_cannot_be_is_told_and_nothing_is_lost(values: dict[str, Any], words: str) -> None:
     bench, sent = bench_of()
     result = bench.result
@@ -232,7 +232,7 @@ def test_a_recorded_stream_is_replayed_as_it_came() -> None:
 
 
 def test_the_failures_of_a_run_one_after_the_other(tmp_path: Path) -> None:
-    run = recorded_run(tmp_path)
+    run = recorded_run(tmp_path, every=4)
     bench, sent = bench_of(run)
     failures = [trial for trial in run.failures() if trial.result is not None]
     words = words_of(bench._html)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from html import unescape
@@ -13,13 +12,13 @@ import pytest
 pytest.importorskip("anywidget", reason="the parse view needs the jupyter extra")
 
 from tests.render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
-from toolparse_lab.core import hooks
+from tests.tables import asked_of
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.core.types import ParseResult
 from toolparse_lab.notebook import ParseView, export_html
 from toolparse_lab.notebook.page import front
 from toolparse_lab.views.show import visible
-from toolparse_lab.views.stages import MAX_SPANS, MAX_TEXT, Parts, parts_of
+from toolparse_lab.views.stages import Parts, parts_of
 
 
 def marked(parts: Parts, name: str) -> list[tuple[str, str, list[str]]]:
@@ -78,7 +77,7 @@ def test_json_stages_are_json() -> None:
         assert json.loads(shown(parts, name).removeprefix("f ")) == json.loads(text)
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+@asked_of("text", HOSTILE.values(), ids=HOSTILE)
 def test_every_stage_shows_its_whole_text(text: str) -> None:
     result = hostile(text)
     assert shown(parts_of(result), "raw") == visible(result.raw)
@@ -89,25 +88,6 @@ def test_changes_are_linked_to_arguments() -> None:
     coerced = [c for c in parts.changes if c["kind"] == "coerce"]
     assert coerced
     assert all(parts.nodes[n]["path"] == c["path"] for c in coerced for n in c["nodes"])
-
-
-def test_long_text_and_many_arguments_are_capped_with_notes() -> None:
-    parts = parts_of(plain("😀" * 300_000))
-    assert len(shown(parts, "raw")) < MAX_TEXT + 100
-    assert parts.notes
-    result = example()
-    wide = json.dumps({f"k{i}": "v" for i in range(5_000)})
-    call = dataclasses.replace(result.calls[0], arguments_json=wide, source_json=wide)
-    parts = parts_of(dataclasses.replace(result, calls=(call,)))
-    assert len(parts.nodes) <= MAX_SPANS
-    assert any("The tree shows the first" in note for note in parts.notes)
-
-
-def test_deep_arguments() -> None:
-    deep = '{"k":' * 3_000 + "1" + "}" * 3_000
-    result = example()
-    call = dataclasses.replace(result.calls[0], source_json=deep, arguments_json=deep, steps=())
-    assert parts_of(dataclasses.replace(result, calls=(call,))).nodes
 
 
 def test_bundle_has_the_widget_and_a_static_view() -> None:
@@ -172,18 +152,3 @@ def test_the_front_end_words_nothing_and_asks_no_network() -> None:
         '"table"',
     ):
         assert word not in source
-
-
-def test_nbconvert_shows_the_static_view() -> None:
-    """Neither exporter has a kernel or a network: rich display and the widget's fallback both have
-    to read there."""
-    nbformat = pytest.importorskip("nbformat", reason="nbconvert needs the dev extra")
-    nbconvert = pytest.importorskip("nbconvert", reason="nbconvert needs the dev extra")
-    fallback, _ = ParseView(example())._repr_mimebundle_()
-    book = nbformat.v4.new_notebook()
-    for bundle in (hooks.mimebundle(example()), fallback):
-        output = nbformat.v4.new_output("display_data", data=bundle)
-        book.cells.append(nbformat.v4.new_code_cell("result", outputs=[output], execution_count=1))
-    exporter = nbconvert.HTMLExporter()
-    page, _ = exporter.from_notebook_node(book)
-    assert page.count("toolparse-raw") == 2

@@ -46,15 +46,8 @@ def test_every_view_of_every_case(case: dict[str, Any]) -> None:
     assert all(Span(0, len(result.raw)).covers(m.span) for m in marks)
     runs = runs_of([m.span for m in marks], len(result.raw))
     assert "".join(result.raw[r.start : r.end] for r in runs) == result.raw
-
-
-@asked_of("case", cases())
-def test_the_widget_links_every_leaf_that_has_a_place(case: dict[str, Any]) -> None:
-    known = tp.protocols()
-    protocol = case.get("format", "auto")
-    parts = parts_of(
-        tp.parse(case["raw"], protocol if protocol in known else "auto", case.get("tools"))
-    )
+    # Every leaf that has a place is linked.
+    parts = parts_of(result)
     linked = {n for of in re.findall(r'data-n="([^"]*)"', parts.stages[0].html) for n in of.split()}
     for i, node in enumerate(parts.nodes):
         if node["leaf"] and node["start"] >= 0:

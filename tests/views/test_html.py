@@ -14,7 +14,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.core.types import VERDICTS, Edit, ParseResult, Segment, Span
 from toolparse_lab.views import render_diff, render_page, render_result, style
 from toolparse_lab.views.html import look_of, standalone
@@ -108,7 +108,7 @@ def test_snapshot(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+@asked_of("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_stays_text(text: str) -> None:
     result = hostile(text)
     html = render_result(result)
@@ -118,11 +118,6 @@ def test_hostile_text_stays_text(text: str) -> None:
     everything = "".join(page.text)
     assert visible(text) in everything
     Reader(render_diff(result))
-
-
-@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS.keys())
-def test_raw_text_is_shown_whole(result: ParseResult) -> None:
-    assert "".join(Reader(render_result(result)).raw) == visible(result.raw)
 
 
 def test_the_example_says_what_was_done() -> None:

@@ -4,11 +4,8 @@ text."""
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 
-import pytest
-
-from tests.render_samples import EXAMPLE, example, plain, several
+from tests.render_samples import EXAMPLE, example, several
 from toolparse_lab.core.types import ParseResult, Span
 from toolparse_lab.views.marks import Mark, clip, marks_of, runs_of
 
@@ -48,15 +45,6 @@ def test_leaves_of_a_coerced_value_carry_its_rule() -> None:
     rules = {m.path: m.rules for m in marks_of(several()) if m.kind == "argument"}
     assert rules["/options/fields/1"] == ("coerce.array-from-csv",)
     assert rules["/city"] == ()
-
-
-@pytest.mark.parametrize(
-    "result", [example(), several(), plain(), plain("")], ids=["one", "several", "text", "empty"]
-)
-def test_runs_partition_the_text(result: ParseResult) -> None:
-    runs = runs_of([m.span for m in marks_of(result)], len(result.raw))
-    assert "".join(result.raw[r.start : r.end] for r in runs) == result.raw
-    assert all(a.end == b.start for a, b in pairwise(runs))
 
 
 def test_runs_know_exactly_the_marks_around_them() -> None:
