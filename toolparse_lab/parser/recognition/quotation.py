@@ -381,7 +381,9 @@ _ADAPT = _words(
     "替换|换成|改成|置き換え|変えて|変更|바꾸|변경",
 )
 _PLACEHOLDER = re.compile(
-    r"[\"'>=:(\s](?:(?<=[\"'])<[A-Za-z][\w .-]{0,40}>(?=[\"'])|\\?\.\.\.|\u2026|YOUR[_-][A-Z_]+"
+    # Most of what follows white space begins none: one look at it, instead of one for each.
+    r"[\"'>=:(\s](?=[<.\\\u2026YyxX\[{])"
+    r"(?:(?<=[\"'])<[A-Za-z][\w .-]{0,40}>(?=[\"'])|\\?\.\.\.|\u2026|YOUR[_-][A-Z_]+"
     r"|your[_-]\w+|x{3,}|X{3,}|\[(?:your|the|insert)[ _][\w ]{1,40}\]|\{\{\s?\w{1,40}\s?\}\}"
     r"|<(?:your|the|insert)[ _-][\w -]{1,40}>)(?=[\"'<,)\s]|\Z)"
 )
