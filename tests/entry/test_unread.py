@@ -160,16 +160,18 @@ def test_no_part_is_dropped_in_silence(place: str, part: dict[str, Any]) -> None
     assert "response.unread-part" in {problem.code for problem in result.problems}
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_such_an_answer_is_no_abstention(place: str, lab: tp.Lab) -> None:
-    body = PLACES[place]({"type": "zz_kind", "zz_name": "f"})
-    rows = [{"case_id": "c", "input": "Hi", "response": body, "target": []}]
-    (trial,) = lab.ingest(rows, tools=TOOLS, progress=False).trials()
-    assert (trial.outcome, trial.sub_code) == ("attempted_unparseable", "unread_part")
-    assert "zz" in trial.detail
-    assert trial.blame.code == "unread_part"
-    again = trial.reparse()
-    assert (again.outcome, again.sub_code) == (trial.outcome, trial.sub_code)
+def test_such_an_answer_is_no_abstention(lab: tp.Lab) -> None:
+    part = {"type": "zz_kind", "zz_name": "f"}
+    rows = [
+        {"case_id": place, "input": "Hi", "response": body(part), "target": []}
+        for place, body in PLACES.items()
+    ]
+    trials = lab.ingest(rows, tools=TOOLS, progress=False).trials()
+    assert [trial.case_id for trial in trials] == [*PLACES]
+    for trial in (*trials, *(trial.reparse() for trial in trials)):
+        said = (trial.outcome, trial.sub_code, trial.blame.code)
+        assert said == ("attempted_unparseable", "unread_part", "unread_part"), trial.case_id
+        assert "zz" in trial.detail, trial.case_id
 
 
 def _arguments(**pieces: Any) -> dict[str, Any]:

@@ -190,6 +190,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize("protocol", ["qwen3_coder_xml", "auto"])
+@pytest.mark.exhaustive(3)
 def test_hostile_text_takes_linear_time(kind: str, protocol: str) -> None:
     assert grows_linearly(lambda n: tp.parse(HOSTILE[kind](n), protocol, TOOLS), 500)
 
@@ -259,6 +260,7 @@ def pieces_of(form: TagForm, r: random.Random) -> str:
 
 
 @pytest.mark.parametrize("format_id", ["qwen3_coder_xml", *KIN])
+@pytest.mark.exhaustive(2)
 def test_the_short_way_finds_and_reads_what_the_long_way_does(
     format_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,7 @@ def spec_of(opener: str, closer: str) -> Protocol:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=repr)
+@pytest.mark.exhaustive(3)
 def test_every_split_gives_the_same(pair: tuple[str, str]) -> None:
     protocol = tp.json_mix_protocol(*pair)
     results = [check_all(text, protocol, HELD_TOOLS) for text in texts(*pair)]

@@ -59,7 +59,7 @@ def test_several_calls_with_text_around_are_read_under_the_name_and_by_auto(prot
 @pytest.mark.parametrize("protocol", ROWS)
 def test_a_text_that_ends_early_yields_no_other_call(protocol: str) -> None:
     text = written(protocol)
-    step = 1 if EXHAUSTIVE else 23
+    step = 1 if EXHAUSTIVE else 41
     for end in range(len(text) % step, len(text), step):
         for name in (protocol, "auto"):
             calls = calls_of(tp.parse(text[:end], name, TOOLS))

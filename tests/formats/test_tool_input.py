@@ -127,6 +127,7 @@ def test_parts_of_a_stream_show_it_as_well() -> None:
 
 @pytest.mark.parametrize("value", ['"%s"', '"%s', '["%s"]', "%s"])
 @pytest.mark.parametrize("row", ["word ", "\\\\", '\\"', "&amp;", "</", "write_file path "])
+@pytest.mark.exhaustive(5)
 def test_showing_an_input_is_linear(value: str, row: str) -> None:
     middleware = tp.hermes_tool_middleware
     turn = middleware.transform_params({"messages": [], "tools": TOOLS})

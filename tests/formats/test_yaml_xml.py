@@ -158,6 +158,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize("protocol", ["yaml_xml", "auto"])
+@pytest.mark.exhaustive(3, 1)
 def test_hostile_text_takes_linear_time(kind: str, protocol: str) -> None:
     assert grows_linearly(lambda n: tp.parse(HOSTILE[kind](n), protocol, TOOLS), 500)
 

@@ -48,6 +48,7 @@ def right(context: CorrectionContext) -> dict[str, Any]:
 @pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 @each_case
+@pytest.mark.exhaustive(5)
 def test_a_refusal_in_every_dialect_is_corrected_where_it_says(
     dialect: str, arguments: dict[str, Any], path: str, later: bool, server: ToolServer
 ) -> None:

@@ -66,6 +66,7 @@ COSTS = {
 @pytest.mark.parametrize(
     ("protocol", "piece"), [(name, piece) for name in COSTS for piece in COSTS[name][2]]
 )
+@pytest.mark.exhaustive(3)
 def test_many_of_them_take_linear_time(protocol: str, piece: str) -> None:
     lead, tools, _ = COSTS[protocol]
     assert grows_linearly(lambda n: tp.parse(lead + piece * n, protocol, tools), 500)

@@ -51,6 +51,7 @@ def test_a_long_block_is_seen() -> None:
 
 
 @each_case
+@pytest.mark.exhaustive(2)
 def test_looking_back_for_quotation_is_linear(piece: str) -> None:
     assert grows_linearly(lambda size: tp.parse(piece * size, "hermes", TOOLS), 100)
 

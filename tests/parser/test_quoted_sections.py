@@ -146,6 +146,7 @@ def test_a_quotation_ends(text: str) -> None:
 
 @each_case
 @pytest.mark.parametrize("begin", ['It says "', "It says '<|tool_call_start|>\n```python\n"])
+@pytest.mark.exhaustive(3)
 def test_a_long_quotation_is_linear(begin: str, piece: str) -> None:
     def read(size: int) -> None:
         tp.parse(begin + piece * size, "auto", TOOLS)
