@@ -8,7 +8,9 @@ answer, of the next failure; and from a key to the new parse of a text of one me
 median of three.
 
 `--inspect` names a Python that has inspect-ai, `--promptfoo` the command of promptfoo: the same
-answers are then opened by `inspect view` and `promptfoo view`, up to their first question.
+answers are then opened by `inspect view` and `promptfoo view`, as far as these have the steps.
+Neither tells which answers fail to be executed: the filter of one is a word, of the other an
+assertion.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -163,41 +165,70 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def peer_time(
+def peer_times(
     page: Page,
     command: list[str],
     folder: Path,
-    port: int,
+    steps: Mapping[str, Callable[[], object]],
     environment: dict[str, str] | None = None,
-) -> float:
-    """Seconds from a viewer's command to the first question on its screen."""
-    start = time.perf_counter()
-    with served(command, folder, environment):
-        address = f"http://127.0.0.1:{port}/"
-        while time.perf_counter() - start < PATIENCE / 1000:
-            try:
+) -> dict[str, float]:
+    """Seconds of the same steps in another viewer. steps: what a person does in it, by name."""
+    times, port = {}, free_port()
+    address = f"http://127.0.0.1:{port}/"
+    first = page.get_by_text("What about City").first
+
+    def begin() -> None:
+        while True:
+            with suppress(urllib.error.URLError, OSError):
                 urllib.request.urlopen(address, timeout=1)
                 break
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.02)
+            time.sleep(0.02)
         page.goto(address)
-        page.get_by_text("What about City").first.wait_for(timeout=PATIENCE)
-        return time.perf_counter() - start
+        first.wait_for(timeout=PATIENCE)
+
+    def again() -> None:
+        page.reload()
+        first.wait_for(timeout=PATIENCE)
+
+    start = time.perf_counter()
+    with served([*command, "--port", str(port)], folder, environment):
+        for name, step in {"first answer": begin, "reload": again, **steps}.items():
+            step()
+            times[name] = time.perf_counter() - start
+            page.wait_for_timeout(500)  # what was begun ends before the next step
+            start = time.perf_counter()
+    return times
 
 
-def inspect_time(page: Page, python: str, log: Path) -> float:
+def inspect_times(page: Page, python: str, log: Path) -> dict[str, float]:
     """The same answers in `inspect view`."""
     folder = log.parent / "inspect"
     if not folder.exists():
         folder.mkdir()
         target = str(folder / "log.eval")
         subprocess.run([python, "-c", INSPECT_LOG, str(log), target], check=True)
-    port = free_port()
+
+    def search() -> None:
+        page.locator(".cm-content").first.click()
+        page.keyboard.type('input_contains("City 7 ")')
+        page.get_by_text("3 Samples").wait_for(timeout=PATIENCE)
+
+    def opened() -> None:
+        page.get_by_text("What about City 7 ").first.click()
+        page.get_by_label("Next sample").wait_for(timeout=PATIENCE)
+
+    def step() -> None:
+        place = page.url
+        page.get_by_label("Next sample").click()
+        while page.url == place:
+            page.wait_for_timeout(1)
+
     command = [str(Path(python).parent / "inspect"), "view", "--log-dir", str(folder)]
-    return peer_time(page, [*command, "--port", str(port)], folder, port)
+    steps = {"filter": search, "open an answer": opened, "next answer": step}
+    return peer_times(page, command, folder, steps)
 
 
-def promptfoo_time(page: Page, promptfoo: str, log: Path) -> float:
+def promptfoo_times(page: Page, promptfoo: str, log: Path) -> dict[str, float]:
     """The same answers in `promptfoo view`."""
     folder = log.parent / "promptfoo"
     environment = {
@@ -208,7 +239,11 @@ def promptfoo_time(page: Page, promptfoo: str, log: Path) -> float:
     if not folder.exists():
         folder.mkdir()
         rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
-        tests = [{"vars": {"question": row["prompt"], "answer": row["output"]}} for row in rows]
+        wanted = [{"type": "contains", "value": "<tool_call>"}]
+        tests = [
+            {"vars": {"question": row["prompt"], "answer": row["output"]}, "assert": wanted}
+            for row in rows
+        ]
         config = {"prompts": ["{{question}}\n{{answer}}"], "providers": ["echo"], "tests": tests}
         (folder / "config.json").write_text(json.dumps(config))
         command = [promptfoo, "eval", "-c", "config.json", "--no-progress-bar", "--no-table"]
@@ -220,9 +255,17 @@ def promptfoo_time(page: Page, promptfoo: str, log: Path) -> float:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-    port = free_port()
-    command = [promptfoo, "view", "--port", str(port), "--no"]
-    return peer_time(page, command, folder, port, environment)
+
+    def filtered() -> None:
+        page.get_by_role("button", name="Failures", exact=True).click()
+        page.get_by_text("FAIL", exact=True).first.wait_for(timeout=PATIENCE)
+
+    def opened() -> None:
+        page.get_by_role("button", name="View output and test details").first.click()
+        page.get_by_role("dialog").wait_for(timeout=PATIENCE)
+
+    steps = {"filter": filtered, "open an answer": opened}
+    return peer_times(page, [promptfoo, "view", "--no"], folder, steps, environment)
 
 
 def main() -> None:
@@ -235,18 +278,18 @@ def main() -> None:
     parser.add_argument("--promptfoo", help="the command of promptfoo")
     options = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as folder_name, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
 
         def said(what: str, measured: list[float]) -> None:
             spread = f"{min(measured):.2f} to {max(measured):.2f}"
-            print(f"{what:42}{statistics.median(measured):7.2f} s   ({spread})", flush=True)
+            print(f"{what:44}{statistics.median(measured):7.2f} s   ({spread})", flush=True)
 
         def page() -> Page:
             return browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
 
         for n in options.answers:
-            folder = Path(name) / str(n)
+            folder = Path(folder_name) / str(n)
             folder.mkdir()
             log, store = folder / "log.jsonl", folder / "toolparse.db"
             log.write_text("".join(json.dumps(row) + "\n" for row in log_rows(n)), "utf-8")
@@ -255,13 +298,15 @@ def main() -> None:
             runs = [own_times(page(), store) for _ in range(REPEATS)]
             for step in runs[0]:
                 said(f"{n:,} answers: {step}", [run[step] for run in runs])
-            if options.inspect:
-                times = [inspect_time(page(), options.inspect, log) for _ in range(REPEATS)]
-                said(f"{n:,} answers: inspect view, first question", times)
-            if options.promptfoo:
-                times = [promptfoo_time(page(), options.promptfoo, log) for _ in range(REPEATS)]
-                said(f"{n:,} answers: promptfoo view, first question", times)
-        times = [key_time(page(), Path(name)) for _ in range(REPEATS)]
+            peers = {
+                "inspect": (inspect_times, options.inspect),
+                "promptfoo": (promptfoo_times, options.promptfoo),
+            }
+            for name, (measure, program) in peers.items():
+                runs = [measure(page(), program, log) for _ in range(REPEATS if program else 0)]
+                for step in runs[0] if runs else ():
+                    said(f"{n:,} answers: {name}, {step}", [run[step] for run in runs])
+        times = [key_time(page(), Path(folder_name)) for _ in range(REPEATS)]
         said(f"a text of {MEGABYTE:,} characters: key to parse", times)
         browser.close()
 

@@ -83,7 +83,7 @@ def test_two_readings_side_by_side(diff: CoercionDiff, page: Page, tmp_path: Pat
 @pytest.mark.exhaustive(2, 1)
 def test_two_readings_without_the_widget(diff: CoercionDiff, page: Page, tmp_path: Path) -> None:
     path = tmp_path / "static.html"
-    path.write_text(render_page("Two readings", diff.html()), encoding="utf-8")
+    path.write_text(render_page("Two readings", diff.static_html()), encoding="utf-8")
     page.goto(path.as_uri())
     assert serious_faults(page) == []
 

@@ -271,6 +271,7 @@ def test_flips_are_paired_on_cases() -> None:
 
 def test_comparison() -> None:
     found = compare_arms(FRAME, "hermes", "morph_xml", within="model")
+    assert "None" not in found._repr_html_(), "a comparison has no gate"
     assert found.frame["model"].tolist() == ["m1", EVIL]
     other = found.frame.iloc[1]
     assert (other["n_cases"], other["unpaired_a"], other["unpaired_b"]) == (0, 4, 0)
@@ -566,7 +567,7 @@ def test_saved_frames_read_back(tmp_path: Path) -> None:
     back = pd.read_csv(report.save(tmp_path / "r.csv"))
     assert back["success"].tolist()[:2] == report.frame["success"].tolist()[:2]
     page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")
-    assert page.startswith("<!DOCTYPE html>")
+    assert page.startswith("<!doctype html>")
 
 
 def test_matrix() -> None:

@@ -115,7 +115,7 @@ def test_comparisons_are_written(tmp_path: Path) -> None:
     found = compare_arms(FRAME, "hermes", "morph_xml", within="model")
     page = found.save(tmp_path / "c.html").read_text("utf-8")
     outline = Outline(page)
-    assert page.startswith("<!DOCTYPE html>")
+    assert page.startswith("<!doctype html>")
     assert EVIL in outline.text
     assert "script" not in {t for t, _ in outline.tags}
     assert "Cases that flip 3 cases" in outline.text

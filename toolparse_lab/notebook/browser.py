@@ -216,9 +216,7 @@ class Browser(Screen):
         for key, numbers in self._members.items():
             group = self._rows.groups[int(key)]
             fails = int(key) < self._rows.failing
-            alone = len(self._members) == 1
-            glance = PAGE if alone else _GLANCE if fails or len(self._members) < 3 else 0
-            start, count = self._windows.get(key, (0, glance))
+            start, count = self._window(key)
             lines = [self._line(int(number), live) for number in numbers[start : start + count]]
             after = len(numbers) - start - len(lines)
             if not live and fails:
@@ -241,6 +239,12 @@ class Browser(Screen):
                 }
             )
         return macro(RUN, "list", groups, live, self.trial_id, None if groups else self._nothing())
+
+    def _window(self, key: str) -> tuple[int, int]:
+        # The first answer of a group that is listed, and how many.
+        fails = int(key) < self._rows.failing
+        glance = _GLANCE if fails or len(self._members) < 3 else 0
+        return self._windows.get(key, (0, PAGE if len(self._members) == 1 else glance))
 
     def _nothing(self) -> dict[str, Any]:
         # No match, and the ways out.
@@ -475,6 +479,10 @@ class Browser(Screen):
         reply: dict[str, Any] = answer(message)
         return reply
 
+    def _filtered(self) -> dict[str, Any]:
+        self._refresh()
+        return self._run_reply()
+
     def _run_reply(self, said: str = "") -> dict[str, Any]:
         # The list and what is beside it, after a filter.
         shown = self._tools()
@@ -531,9 +539,7 @@ class Browser(Screen):
         for key, numbers in self._members.items():
             places = (numbers == number).nonzero()[0]
             if len(places):
-                fails = int(key) < self._rows.failing
-                glance = PAGE if len(self._members) == 1 else _GLANCE if fails else 0
-                start, count = self._windows.get(key, (0, glance))
+                start, count = self._window(key)
                 return bool(start <= places[0] < start + count)
         return True  # not among those that the filters admit
 
@@ -589,33 +595,28 @@ class Browser(Screen):
         for name, value in values.items():
             if name in _SELECTS or name == "text":
                 self._query[name] = str(value)
-        self._refresh()
-        return self._run_reply()
+        return self._filtered()
 
     def _answer_group(self, message: Mapping[str, Any]) -> dict[str, Any]:
         value = int(message["value"])
         self._query[GROUP] = None if self._query.get(GROUP) == value else value
-        self._refresh()
-        return self._run_reply()
+        return self._filtered()
 
     def _answer_count(self, message: Mapping[str, Any]) -> dict[str, Any]:
         column, name = self._rows.axes[1], str(message.get("column"))
         self._query[GROUP] = int(message["group"])
         if column in _SELECTS:
             self._query[column] = name
-        self._refresh()
-        return self._run_reply()
+        return self._filtered()
 
     def _answer_cell(self, message: Mapping[str, Any]) -> dict[str, Any]:
         cell = message.get("cell")
         self._query["cell"] = [str(name) for name in cell] if cell else None
-        self._refresh()
-        return self._run_reply()
+        return self._filtered()
 
     def _answer_clear(self, message: Mapping[str, Any]) -> dict[str, Any]:
         self._query = {}
-        self._refresh()
-        return self._run_reply()
+        return self._filtered()
 
     def _answer_axes(self, message: Mapping[str, Any]) -> dict[str, Any]:
         values = message.get("values") or {}
@@ -631,14 +632,10 @@ class Browser(Screen):
     def _answer_more(self, message: Mapping[str, Any]) -> dict[str, Any]:
         key, by = str(message.get("group")), int(message.get("by") or 1)
         numbers = self._members.get(key, ())
-        fails = int(key) < self._rows.failing
-        glance = PAGE if len(self._members) == 1 else _GLANCE if fails else 0
-        start, count = self._windows.get(key, (0, glance))
+        start, count = self._window(key)
         first = max(0, start - PAGE) if by < 0 else start
-        self._windows[key] = (
-            first,
-            min(count + start - first + (PAGE if by > 0 else 0), len(numbers)),
-        )
+        wanted = count + start - first + (PAGE if by > 0 else 0)
+        self._windows[key] = (first, min(wanted, len(numbers)))
         return {"html": str(self._list())}
 
     def _answer_exact(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -753,9 +750,8 @@ class Browser(Screen):
 
     def export_html(self, path: str | Path, *, title: str = "") -> Path:
         """Write the static view as one self-contained file, and return its path."""
-        facts = Markup('<p class="soft">{}</p>').format(self._page_facts())
         heading = title or self.title or "Answers"
-        return write_view(path, heading, facts + Markup(self.static_html()))
+        return write_view(path, heading, self.static_html(), self._page_facts())
 
     def __repr__(self) -> str:
         over = self._overview()

@@ -40,7 +40,7 @@ def export_html(result: ParseResult, path: str | Path, *, title: str = "Parse vi
     return write_view(path, title, render_result(checked(result)))
 
 
-def write_view(path: str | Path, title: str, html: str) -> Path:
+def write_view(path: str | Path, title: str, html: str, about: str = "") -> Path:
     """Write a view to one HTML file, in which its front end makes tabs and links of it, and return
     its path.
     """
@@ -48,7 +48,7 @@ def write_view(path: str | Path, title: str, html: str) -> Path:
         '\nconst view = document.getElementById("view");\nmount(view, { html: view.innerHTML });\n'
         'keepTheme(document.querySelector("[data-themes]"));\n'
     )
-    page = render_page(title, f'<div id="view">{html}</div>', module=module)
+    page = render_page(title, f'<div id="view">{html}</div>', about, module=module)
     return replace_file(path, [page])
 
 

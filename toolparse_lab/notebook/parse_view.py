@@ -21,17 +21,10 @@ from .widget import Screen
 
 class _View(Screen):
     # A view whose bundle has its static form too.
-    def html(self) -> str:
-        """Return the static view."""
-        raise NotImplementedError
-
-    def static_html(self) -> str:
-        return self.html()
-
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         # None, or the widget's own views with their metadata.
         bundle = super()._repr_mimebundle_(**kwargs)
-        static = {"text/plain": self._words(), "text/html": standalone(self.html())}
+        static = {"text/plain": self._words(), "text/html": standalone(self.static_html())}
         return static if bundle is None else ({**bundle[0], **static}, bundle[1])
 
 
@@ -51,7 +44,7 @@ class ParseView(_View):
         if stage not in STAGES:
             raise BadOptions("unknown stage", got=stage, expected=", ".join(STAGES))
         self._result = checked(result)
-        super().__init__(_html=as_widget(self.html()), stage=stage, pinned=pinned)
+        super().__init__(_html=as_widget(self.static_html()), stage=stage, pinned=pinned)
 
     @property
     def result(self) -> ParseResult:
@@ -62,9 +55,9 @@ class ParseView(_View):
         self._result = checked(result)
         # The path of another result's argument may mean something else in this one.
         self.pinned = ""
-        self._html = as_widget(self.html())
+        self._html = as_widget(self.static_html())
 
-    def html(self) -> str:
+    def static_html(self) -> str:
         """Return the static view, see `render_result`."""
         return render_result(self._result)
 
@@ -95,9 +88,9 @@ class CoercionDiff(_View):
         self._readings = checked(a), checked(b)
         self._names = names
         self.rows = side_rows(a, b)
-        super().__init__(_html=as_widget(self.html()))
+        super().__init__(_html=as_widget(self.static_html()))
 
-    def html(self) -> str:
+    def static_html(self) -> str:
         """Return the static view, see `render_side_by_side`."""
         return render_side_by_side(*self._readings, self._names)
 

@@ -94,17 +94,19 @@ def style_sheet() -> str:
     return re.sub(r"\s*\n\s*", "", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
 
 
-def render_page(title: str, body_html: str, *, css: str = "", module: str = "") -> str:
+def render_page(
+    title: str, body_html: str, about: str = "", *, answers: str = "", module: str = ""
+) -> str:
     """Return a whole HTML document that asks the network for nothing.
 
-    body_html: escaped already; `title` is escaped here. css: added to the page's own. module: the
-    source of the one ES module the page may run: the Content-Security-Policy allows exactly that
-    text, by its hash, and no script at all when it is empty. Raises ValueError for a source that
-    would end its own element.
+    body_html: escaped already; `title` and `about`, which stands beside it, are escaped here.
+    answers: the address of the answers that it is about, where they are served. module: the source
+    of the one ES module the page may run: the Content-Security-Policy allows exactly that text, by
+    its hash, and no script at all when it is empty. Raises ValueError for a source that would end
+    its own element.
     """
-    for kind, source in (("css", css), ("module", module)):
-        if "</s" in source.lower() or "<!--" in source:
-            raise ValueError(f"{kind} would end its own element")
+    if "</s" in module.lower() or "<!--" in module:
+        raise ValueError("module would end its own element")
     policy = [
         "default-src 'none'",
         "style-src 'unsafe-inline'",
@@ -118,8 +120,10 @@ def render_page(title: str, body_html: str, *, css: str = "", module: str = "") 
         "views/templates/page.html",
         policy="; ".join(policy),
         title=title,
+        about=about,
+        answers=answers,
         # The sources are ours and end no element, as checked above; the body is HTML by contract.
-        css=Markup(style_sheet() + css),  # noqa: S704
+        css=Markup(style_sheet()),  # noqa: S704
         body=Markup(body_html),  # noqa: S704
         module=Markup(module),  # noqa: S704
     )

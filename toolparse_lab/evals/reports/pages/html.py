@@ -21,7 +21,7 @@ from ....views import render_result, render_side_by_side
 from ....views.rows import Fault
 from ....views.sentences import question_of
 from ....views.show import visible
-from ....views.templating import Markup, macro, render, style_sheet
+from ....views.templating import Markup, macro, render, render_page, style_sheet
 from ....views.words import Group, groups_of, word_of
 from ...frames.account import failing_rows
 from ...frames.parsing import try_read_row
@@ -80,21 +80,6 @@ def fragment(body: str) -> str:
     # A notebook may hold many of them: an output must be readable by itself.
     html = Markup('<div class="tpx widget"><style>{}</style><div class="doc">{}</div></div>')
     return str(html.format(Markup(style_sheet()), Markup(body)))
-
-
-def document(title: str, about: str, body: str, answers: str = "") -> str:
-    """Return a whole document, light or dark as the reader's system asks. `body` is HTML.
-
-    answers: the address of the answers that it is about, where they are served.
-    """
-    return render(
-        f"{TEMPLATES}/page.html",
-        title=title,
-        about=about,
-        css=Markup(style_sheet()),
-        body=Markup(body),
-        answers=answers,
-    )
 
 
 # Trials
@@ -283,7 +268,9 @@ def render_report(
             **values,
         },
     )
-    return document(report.title, headline(report), body, answers) if page else fragment(body)
+    if not page:
+        return fragment(body)
+    return render_page(report.title, body, headline(report), answers=answers)
 
 
 def render_gate(gate: GateResult) -> str:
@@ -571,7 +558,7 @@ def render_comparison(c: ArmComparison) -> str:
 
 def render_comparison_page(c: ArmComparison) -> str:
     """Return a comparison as a whole document."""
-    return document(f"{c.b} against {c.a}", _about(c), _comparison_body(c, MAX_FLIPS))
+    return render_page(f"{c.b} against {c.a}", _comparison_body(c, MAX_FLIPS), _about(c))
 
 
 def _about(c: ArmComparison) -> str:
@@ -603,7 +590,7 @@ def _comparison_body(c: ArmComparison, max_flips: int, about: str = "") -> str:
         heading=about,
         conclusion=conclusion,
         warnings=[note for note in c.notes if note != c.chance_note],
-        gate=None,
+        gate="",
         heat_of=None,
         dots_of=None,
         wrong_of=None,
