@@ -588,6 +588,22 @@ def is_refused(row: Any, message: str, lab: tp.Lab) -> None:
     assert "rows that cannot be read 1" in repr(run)
 
 
+def test_a_question_with_several_targets_is_judged_by_each(lab: tp.Lab) -> None:
+    asked = {"input": "Weather?", "tools": [TOOL], "raw": RIGHT, "prompt_protocol": "hermes"}
+    log = [{**asked, "target": target, "model": m} for target in (WANTED, []) for m in "ab"]
+    run = lab.ingest(log)
+    assert list(run.frame()["outcome"]) == ["correct", "wrong_call"] * 2
+    assert len(run.plan.cases) == 2
+    assert run.plan.cluster == "metadata_conversation_id"
+
+
+def test_targets_in_a_column_of_another_name_are_named(lab: tp.Lab) -> None:
+    run = lab.ingest([{"input": "Weather?", "raw": RIGHT, "expected": WANTED}], tools=[TOOL])
+    (skipped,) = run.plan.cases.skipped
+    assert "the column expected has calls" in skipped.reason
+    assert "--columns expected=target" in skipped.reason
+
+
 def test_a_link_that_leads_out_of_a_folder_is_none_of_its_streams(
     lab: tp.Lab, tmp_path: Path
 ) -> None:

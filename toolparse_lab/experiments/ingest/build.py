@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import IO, Any
 
@@ -50,6 +50,7 @@ from .sources import answers_of
 
 UNREADABLE = "rows that cannot be read"
 _VERSION = 2  # of the keys; another one makes old rows new answers
+_LOOKED_AT = 20  # cases, for what the columns of a log may mean
 _BATCH = 1000  # answers in one transaction, and at a time in memory as objects
 _IN_MEMORY = 16 << 20  # bytes of answers that wait for the last row, before they go to a file
 _PER_STEP = 2000  # rows from one word of progress to the next
@@ -303,10 +304,16 @@ class _Building:
                 )
             return self._cases.setdefault(id, self._known[id])
         before = self._cases.get(case.id)
-        if before is not None and _asks_else(before, case, answer):
-            # One id stands for several questions: the steps of a task, the turns of a chat.
+        other = None if before is None else _differing(before, case, answer)
+        if other is not None:
+            # One id stands for several questions: the steps of a task, the turns of a chat. Or one
+            # question has several targets, as where what tells them apart is in no column.
             id = f"{case.id} {question_id(case)}"
-            if case.id == question_id(case):
+            if other == "target":
+                told = write_canonical(list(case.target or ()))
+                id = f"{case.id} {hashlib.sha256(told.encode()).hexdigest()[:10]}"
+                self._shared[case.id] = self._shared[id] = case.id
+            elif case.id == question_id(case):
                 id = question_id(case, digits=32)
             else:
                 self._shared[case.id] = self._shared[id] = case.id
@@ -378,6 +385,15 @@ class _Building:
         self._arms[identity] = Arm(protocol, levels, name), row_levels
         return self._arms[identity]
 
+    def _unnamed(self) -> Iterator[Skipped]:
+        # Targets in a column of another name, without which nothing is judged.
+        cases = list(self._cases.values())[:_LOOKED_AT]
+        if self._known is None and all(case.target is None for case in cases):
+            found = (k for case in cases for k, v in case.metadata.items() if _has_calls(v))
+            if (name := next(found, None)) is not None:
+                why = f"the column {name} has calls; columns={{{name!r}: 'target'}} judges by them"
+                yield Skipped("target", len(self.items), f"{why} (--columns {name}=target)")
+
     def plan(self, left_out: list[Skipped], log: Log) -> Plan:
         # What asking for all of this would have been. Nothing in it can be asked: the answers are
         # there. Complete only after the last row.
@@ -388,8 +404,9 @@ class _Building:
             why = "it differs between the rows of one case"
             skipped.append(Skipped(f"metadata {name}", n, why))
         if self._shared:
-            why = "they stand for several questions, each of which is a case of its own"
+            why = "they stand for several questions or targets, each of which is a case of its own"
             skipped.append(Skipped("case ids", len({*self._shared.values()}), why))
+        skipped += self._unnamed()
         cluster = f"metadata_{CONVERSATION}" if log.conversations or self._shared else ""
         if CONVERSATION in self._varying:
             cluster = ""
@@ -415,13 +432,28 @@ class _Building:
         )
 
 
-def _asks_else(before: Case, case: Case, answer: Answer) -> bool:
-    # A row may leave out the question or the tools.
-    for name in ("input", "tools"):
+def _has_calls(x: Any) -> bool:
+    # A list whose items are calls, or its JSON.
+    if isinstance(x, str) and x.startswith("["):
+        with suppress(ValueError, RecursionError):
+            x = json.loads(x)
+    return (
+        isinstance(x, list)
+        and bool(x)
+        and all(isinstance(item, dict) and {"name", "arguments"} <= item.keys() for item in x)
+    )
+
+
+def _differing(before: Case, case: Case, answer: Answer) -> str | None:
+    # In what a row asks something else than those before it. It may leave out the question, the
+    # tools or the target.
+    for name in ("input", "tools", "target"):
         old, new = getattr(before, name), getattr(case, name)
-        if old and new and old != new and (name in answer.columns or name == "tools"):
-            return True
-    return False
+        said = name in answer.columns or name == "tools"
+        empty = (None,) if name == "target" else ("", (), None)
+        if said and old not in empty and new not in empty and old != new:
+            return name
+    return None
 
 
 def _request(answer: Answer, trial: int) -> bytes | None:
