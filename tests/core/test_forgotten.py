@@ -31,7 +31,7 @@ from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.figures.view import RunView
 from toolparse_lab.evals.reports.pages import tables
 from toolparse_lab.evals.reports.pages.columns import Listing
-from toolparse_lab.evals.reports.pages.text import SAID_BEFORE
+from toolparse_lab.evals.reports.pages.text import said_before
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from toolparse_lab.formats.registry import TABLES, family_heads
 from toolparse_lab.runner.store.schema import MIGRATIONS, VERSION
@@ -151,7 +151,7 @@ def test_every_section_reaches_every_page(sections: dict[str, tuple[Report, List
         for title in (s.title for r, s in sections.values() if r is report):
             assert title in markdown
             assert title in html
-            assert title.lower() in text or title in SAID_BEFORE
+            assert title.lower() in text or title in said_before(report)
 
 
 def test_every_section_is_in_the_report_of_files(

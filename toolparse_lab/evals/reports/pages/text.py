@@ -64,8 +64,13 @@ def headline(report: Report) -> str:
     )
 
 
-SAID_BEFORE = frozenset({"Problem codes", "Less and more help", "What happened"})
-"""Sections that a text leaves out: the first table has the levels of help, the causes the rest."""
+def said_before(report: Report) -> set[str]:
+    """Return the sections that a text leaves out, because its first tables say the same.
+
+    The first has the levels of help, and the verdicts if there are no targets; the causes the rest.
+    """
+    said = {"Problem codes", "Less and more help", "What happened"}
+    return said if report.has_targets else said | {"Verdicts"}
 
 
 def render_text(report: Report, width: int | None = None) -> str:
@@ -98,8 +103,7 @@ def render_text(report: Report, width: int | None = None) -> str:
     wide = [x for x in (failures(report), codes(report)) if x.rows]
     if len(wide) == 2 and _counts(wide[0]) >= _counts(wide[1]):  # each failure has one code
         wide.pop()
-    # Without targets the first table has the verdicts.
-    said = SAID_BEFORE if report.has_targets else {*SAID_BEFORE, "Verdicts"}
+    said = said_before(report)
     others = [x for x in listings_of(report) if x.title not in said]
     for listing, most in [*((x, None) for x in wide), *((x, width) for x in others)]:
         # A ladder without its last rungs would say nothing of them.
