@@ -9,7 +9,8 @@ from typing import Any
 # How it works. JSON Schema takes the pattern language of ECMA-262. `regex` reads nearly all of it;
 # what means something else there is rewritten, one token at a time: `\d` is ASCII alone, `$` is the
 # very end, `[^]` is any character. What only Python has (`\A`, `(?P<name>`) is left as it is, since
-# its author can have meant nothing else.
+# its author can have meant nothing else. A literal of JavaScript with its slashes (`/^a$/i`), which
+# as a pattern matches nothing, is read as what is between them.
 
 LIMIT = 0.2  # seconds for one search
 _SPACE = r"\t-\r\x20\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -48,6 +49,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+
+_LITERAL = re.compile(r"/(\^.*\$)/([dgimsuvy]{0,8})", re.DOTALL)
 
 
 class TooSlow(Exception):
@@ -113,7 +117,9 @@ def compiled(pattern: str) -> Any:
     # Late: few schemas have patterns, and the package is slow to load.
     import regex
 
-    return regex.compile(translate(pattern))
+    literal = _LITERAL.fullmatch(pattern)
+    flags = regex.IGNORECASE if literal and "i" in literal[2] else 0
+    return regex.compile(translate(literal[1] if literal else pattern), flags)
 
 
 def matches(pattern: str, text: str) -> bool:

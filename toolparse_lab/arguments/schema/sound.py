@@ -84,7 +84,7 @@ _LIST = re.compile(
     r"(?:typing\.)?(?:list|array|set|sequence|iterable)\s*[\[<(](.+)[\]>)]|(.+)\[\]",
     re.IGNORECASE | re.DOTALL,
 )
-_MAP = re.compile(r"(?:typing\.)?(?:dict|map|record|mapping)\s*[\[<(].+[\]>)]", re.I | re.DOTALL)
+_MAP = re.compile(r"(?:typing\.)?(?:dict|map|record|mapping)\s*[\[<(](.+)[\]>)]", re.I | re.DOTALL)
 _UNION = re.compile(r"(?:typing\.)?union\s*\[(.+)\]", re.IGNORECASE | re.DOTALL)
 _OWN_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 
@@ -268,7 +268,8 @@ class _Reader:
             # These drafts ignore what is next to a reference.
             source = {"$ref": source["$ref"]}
         self.identify(source, node, above)
-        if source.get("nullable") is True and source.get("type") is None:
+        is_nullable = source.get("nullable") in (True, "true")
+        if is_nullable and source.get("type") is None:
             source = self.nullable(source, node, written)
         self.has_enum = "enum" in source or "const" in source
         for keyword, value in source.items():
@@ -278,7 +279,7 @@ class _Reader:
         if id(node) in self.lossy and _ASSERTING.isdisjoint(node):
             node[UNUSABLE] = True
             self.faults.append(written)
-        if source.get("nullable") is True and "type" in node:
+        if is_nullable and "type" in node:
             names = node["type"] if isinstance(node["type"], list) else [node["type"]]
             node["type"] = list(dict.fromkeys([*names, "null"]))
         return node
@@ -379,6 +380,9 @@ class _Reader:
         elif keyword == "extends" and "draft-03/" in self.draft:
             parts = value if isinstance(value, list) else [value]
             self.list_of_nodes(node, "allOf", parts, at)
+        elif keyword == "disallow" and "draft-03/" in self.draft:
+            self.kept.append(gone := {"type": value})
+            self.below(node, gone, "/not", at, node, "not")
         elif keyword not in ("$schema", "$vocabulary", UNUSABLE):
             node[keyword] = value
 
@@ -386,9 +390,11 @@ class _Reader:
         if not isinstance(value, list) or (not value and keyword != "prefixItems"):
             self.drop(node, at, "is no list of schemas", whole=True)
             return
-        into = node[keyword] = [True] * len(value)
+        into = node.setdefault(keyword, [])  # a type's union may be there
+        first = len(into)
+        into += [True] * len(value)
         for i, inner in enumerate(value):
-            self.below(node, inner, f"/{keyword}/{i}", f"{at}/{i}", into, i)
+            self.below(node, inner, f"/{keyword}/{first + i}", f"{at}/{i}", into, first + i)
 
     def nodes_by_name(self, node: _Node, keyword: str, value: Any, at: str) -> None:
         if value is None or value == []:  # as Go and PHP write none
@@ -539,6 +545,14 @@ class _Reader:
 
     def types(self, node: _Node, value: Any, at: str) -> None:
         names = value if isinstance(value, list) else [value]
+        if any(isinstance(name, Mapping) and name for name in names):  # as draft 3 says a union
+            branches = [name if isinstance(name, Mapping) else {"type": name} for name in names]
+            self.kept.append(union := {"anyOf": branches})
+            self.list_of_nodes(node, "allOf", [union], at)
+            return
+        if None in names and len(names) > 1:  # as YAML reads a type's name without quotes
+            self.note(f"{at}/{names.index(None)}", "is read as the type 'null'")
+            names = value = ["null" if name is None else name for name in names]
         if names and all(isinstance(name, str) and name in _OWN_TYPES for name in names):
             once = list(dict.fromkeys(names))
             node["type"] = once if isinstance(value, list) else value
@@ -559,8 +573,6 @@ class _Reader:
 
     def fragment(self, name: Any, has_enum: Any) -> dict[str, Any] | None:
         # The schema that a type's name means, None if it means none.
-        if isinstance(name, Mapping) and name:
-            return None
         if not isinstance(name, str):
             return None
         name = name.strip()
@@ -569,7 +581,7 @@ class _Reader:
             return {}
         own = type_name(name)
         if own in _OWN_TYPES:
-            return {"type": own}
+            return {"type": own, **({"minimum": 0} if low.startswith("uint") else {})}
         if low in _FORMATS:
             return {"type": "string", "format": _FORMATS[low]}
         if low in _OF_ENUM and has_enum:
@@ -588,7 +600,10 @@ class _Reader:
             return (
                 None if inner is None else {"type": "array", **({"items": inner} if inner else {})}
             )
-        return {"type": "object"} if _MAP.fullmatch(name) else None
+        if (members := _MAP.fullmatch(name)) is not None:
+            inner = self.fragment(_split(members[1], ",")[-1], False)
+            return {"type": "object", **({"additionalProperties": inner} if inner else {})}
+        return None
 
     def union_of(self, names: list[str], has_enum: Any) -> dict[str, Any] | None:
         fragments = [self.fragment(name, has_enum) for name in names]

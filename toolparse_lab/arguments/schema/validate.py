@@ -218,9 +218,10 @@ def _validator_but(schema_json: str, names: frozenset[str]) -> Any:
 
 # keywords of our own
 
-# How it works. The library lets a keyword be replaced by a generator of errors. Three of its own
-# can be made slow or wrong by the values we see: patterns run without a limit, and multiples are
-# taken of floats, where 0.3 is no multiple of 0.1. These are ours; all others stay the library's.
+# How it works. The library lets a keyword be replaced by a generator of errors. Four of its own
+# can be made slow or wrong by the values we see: patterns run without a limit and as Python's, and
+# multiples are taken of floats, where 0.3 is no multiple of 0.1. These are ours; all others stay
+# the library's.
 
 _MOST_DIGITS = 10_000  # of a number that is divided: the cost grows with their square
 
@@ -261,6 +262,23 @@ def _pattern_properties(
         for key, member in instance.items():
             if matches(pattern, key):
                 yield from validator.descend(member, subschema, path=key, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, node: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    # The library searches for undeclared members with Python's own `re`.
+    from jsonschema import Draft202012Validator
+
+    patterns = schema.get("patternProperties", ())
+    if patterns and isinstance(instance, dict):
+        instance = {
+            key: member for key, member in instance.items()
+            if not any(matches(pattern, key) for pattern in patterns)
+        }  # fmt: skip
+        schema = {"properties": schema.get("properties", {})}
+    yield from (
+        Draft202012Validator.VALIDATORS["additionalProperties"](validator, node, instance, schema)
+        or ()
+    )
 
 
 def _multiple_of(validator: Any, factor: Any, instance: Any, schema: Any) -> Iterator[Any]:
@@ -309,6 +327,7 @@ _REFUSES_UNUSABLE: ContextVar[bool] = ContextVar("_REFUSES_UNUSABLE", default=Fa
 
 KEYWORDS: dict[str, Callable[..., Iterator[Any]]] = {
     UNUSABLE: _unusable_node,
+    "additionalProperties": _additional_properties,
     "multipleOf": _multiple_of,
     "pattern": _pattern,
     "patternProperties": _pattern_properties,
