@@ -13,12 +13,18 @@ import jsonschema
 import pytest
 
 import toolparse_lab as tp
-from tests.arguments.schema_tools import TOOLS, Schema, at, variants
 from tests.tables import every_case, table
 from toolparse_lab.arguments.schema.patterns import matches
 from toolparse_lab.arguments.schema.sound import sound_schema
 from toolparse_lab.arguments.schema.validate import validate
 
+Schema = dict[str, Any]
+# Schemas of forty tools, each with arguments that it takes. What it refuses is made from those.
+TOOLS: list[tuple[Schema, list[dict[str, Any]]]] = [
+    (row["schema"], row["good"])
+    for row in table(__file__)
+    if row["test"] == "sound_schemas_are_read_as_the_library_reads_them"
+]
 # keyword -> values that no reader of schemas can use
 FLAWS: dict[str, list[Any]] = {
     row["keyword"]: row["flaws"]
@@ -41,6 +47,43 @@ NODES = ("items", "additionalProperties", "not", "if", "then", "contains", "prop
 MAPS = ("properties", "patternProperties", "$defs", "dependentSchemas")
 # A broken node below one of these does not only loosen the schema.
 NOT_LOOSER = {"not", "oneOf", "if", "contains", "propertyNames"}
+
+
+WRONG: list[Any] = ["zzz", -7, 0.25, True, [], {}, None, {"x": 1}, ["zzz"]]
+
+
+def variants(value: Any) -> Iterator[Any]:
+    """Copies of a value with one place changed, left out, or one member more."""
+    for path in paths_of(value):
+        for wrong in WRONG:
+            if path:
+                changed = copy.deepcopy(value)
+                at(changed, path[:-1])[path[-1]] = wrong
+                yield changed
+        if path and isinstance(path[-1], str):
+            changed = copy.deepcopy(value)
+            del at(changed, path[:-1])[path[-1]]
+            yield changed
+        if isinstance(at(value, path), dict):
+            changed = copy.deepcopy(value)
+            at(changed, path)["extra"] = 1
+            yield changed
+
+
+def paths_of(value: Any) -> Iterator[tuple[Any, ...]]:
+    """The paths of all values in a value, its own first."""
+    yield ()
+    keys = value if isinstance(value, dict) else range(len(value)) if type(value) is list else ()
+    for key in keys:
+        inner = value[key]
+        for path in paths_of(inner):
+            yield (key, *path)
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
 
 
 def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -64,18 +64,6 @@ def test_the_demo_from_the_recording(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert trial.result.calls
 
 
-def test_the_demo_is_small(tmp_path: Path) -> None:
-    with tp.Lab(tmp_path / "runs.db") as lab:
-        plan = demo_plan(lab)
-    assert plan.calls == 40
-    assert [a.name for a in plan.arms] == [
-        "hermes free",
-        "hermes grammar",
-        "morph_xml free",
-        "morph_xml grammar",
-    ]
-
-
 @pytest.mark.slow
 @live
 @pytest.mark.local_model

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
-from tests.mock_openai import MockOpenAI, unseen
+from tests.mock_openai import MockOpenAI
 from tests.tables import each_case, every_case
 from tests.tools import tool_named
 from tests.waiting import PATIENCE, running, wait_until
@@ -469,23 +469,17 @@ def test_arms_and_runs_are_compared(recorded: Path, capsys: pytest.CaptureFixtur
 
 
 def test_what_became_worse_fails(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def run_of(name: str, text: str) -> str:
-        with MockOpenAI() as mock, tp.Lab(project / "runs.db") as lab:
-            tool = tool_named("f", a="integer")
-            cases = [
-                {
-                    "id": f"c{i}",
-                    "input": unseen(f"{i} say={text}"),
-                    "tools": [tool],
-                    "target": [{"name": "f", "arguments": {"a": 1}}],
-                }
-                for i in range(12)
-            ]
-            model = tp.Model("openai/mock", api_base=mock.url, api_key="none", price=(0, 0))
-            return lab.run(lab.plan(cases, {"mock": model}, ["hermes"]), progress=False).run_id
+    def run_of(value: int) -> str:
+        raw = f'<tool_call>{{"name": "f", "arguments": {{"a": {value}}}}}</tool_call>'
+        row = {
+            "raw": raw, "model": "m", "target": [{"name": "f", "arguments": {"a": 1}}],
+        }  # fmt: skip
+        rows = [{**row, "case_id": f"c{i}", "input": f"{i}"} for i in range(12)]
+        with tp.Lab(project / "runs.db") as lab:
+            tools = [tool_named("f", a="integer")]
+            return lab.ingest(rows, tools=tools, protocol="hermes", progress=False).run_id
 
-    good = run_of("good", '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>')
-    bad = run_of("bad", '<tool_call>{"name": "f", "arguments": {"a": 2}}</tool_call>')
+    good, bad = run_of(1), run_of(2)
     assert main(["compare", good, bad, "--fail-on-regression"]) == 1
     assert "success fell from 100 % to 0 %" in capsys.readouterr().out
     assert main(["compare", good, bad]) == 0

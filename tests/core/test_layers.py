@@ -12,10 +12,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 import toolparse_lab
 from tests.tables import each_case
@@ -252,37 +252,16 @@ def files_in_circles(root: Path) -> list[list[str]]:
 
 
 def strongly_connected(arrows: dict[str, set[str]]) -> list[list[str]]:
-    """Kosaraju's two walks: in the order in which nodes are left, then against the arrows."""
-    order: list[str] = []
-    seen: set[str] = set()
-
-    def walk(start: str, edges: dict[str, set[str]], out: list[str]) -> None:
-        stack = [(start, iter(sorted(edges.get(start, ()))))]
-        seen.add(start)
-        while stack:
-            node, rest = stack[-1]
-            step = next((n for n in rest if n not in seen), None)
-            if step is None:
-                stack.pop()
-                out.append(node)
-            else:
-                seen.add(step)
-                stack.append((step, iter(sorted(edges.get(step, ())))))
-
-    for node in sorted(arrows):
-        if node not in seen:
-            walk(node, arrows, order)
-    back: dict[str, set[str]] = {}
-    for node, targets in arrows.items():
-        for target in targets:
-            back.setdefault(target, set()).add(node)
-    seen.clear()
-    groups: list[list[str]] = []
-    for node in reversed(order):
-        if node not in seen:
-            groups.append([])
-            walk(node, back, groups[-1])
-    return groups
+    nodes = sorted(arrows)
+    places = {node: place for place, node in enumerate(nodes)}
+    edges = [(places[node], places[target]) for node in nodes for target in arrows[node]]
+    rows, columns = zip(*edges, strict=True)
+    graph = coo_array(([1] * len(edges), (rows, columns)), shape=(len(nodes), len(nodes)))
+    _, labels = connected_components(graph, connection="strong")
+    groups: dict[int, list[str]] = {}
+    for node, label in zip(nodes, labels.tolist(), strict=True):
+        groups.setdefault(label, []).append(node)
+    return list(groups.values())
 
 
 def test_circles_stay_within_a_room_and_small() -> None:
@@ -316,8 +295,6 @@ def test_late_names_are_the_ones_type_checkers_see() -> None:
 
 
 def test_every_late_name_is_there() -> None:
-    if find_spec("pandas") is None:
-        pytest.skip("late names need the lab extra: pip install '.[lab]'")
     for name in toolparse_lab.__all__:
         assert getattr(toolparse_lab, name) is not None
 

@@ -158,15 +158,6 @@ def test_one_row_a_cell() -> None:
     assert "timeout" in row["reason"]
 
 
-def test_levels_of_help_and_rates() -> None:
-    report = Report(FRAME)
-    row = cell(report, model="m1", prompt_protocol="morph_xml")
-    assert (row["success"], row["strict"], row["repaired"]) == (0.5, 0, 0)
-    assert row["coercion_rate"] == 0.25
-    assert row["fabricated"] == 0
-    assert cell(report, model=EVIL, prompt_protocol="hermes")["fabricated"] == 1
-
-
 def test_unrecorded_cells_are_nan_with_a_reason() -> None:
     row = cell(Report(FRAME), model=EVIL, prompt_protocol="morph_xml")
     assert math.isnan(row["success"])

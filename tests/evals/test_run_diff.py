@@ -10,6 +10,7 @@ import pytest
 import toolparse_lab as tp
 from benchmarks.intervals import equal_arms
 from tests.evals.test_report import make, scored
+from tests.tables import every_case
 from toolparse_lab.core.errors import BadOptions, GateFailed
 from toolparse_lab.evals.cases.matchers import STRICTNESS
 from toolparse_lab.evals.frames.recorded import trials_frame
@@ -92,29 +93,14 @@ def test_one_run_read_twice_has_two_names() -> None:
 MANY = range(40)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "ok", "verdict"),
-    [
-        (dict.fromkeys(MANY, True), {c: c >= 10 for c in MANY}, False, "worse"),
-        # One case may be chance, and with forty cases so may a drop of five points.
-        (dict.fromkeys(MANY, True), {c: c >= 1 for c in MANY}, False, "cannot tell"),
-        ({c: c >= 10 for c in MANY}, dict.fromkeys(MANY, True), True, "not worse"),
-        ({0: True, 1: True}, {0: False, 1: False}, False, "cannot tell"),
-        # Ten of ten, then five: nothing that ten cases could show.
-        (dict.fromkeys(range(10), True), {c: c < 5 for c in range(10)}, False, "cannot tell"),
-        # Nothing changed, which says little of other cases, but nothing dropped.
-        (dict.fromkeys(MANY, True), dict.fromkeys(MANY, True), True, "cannot tell"),
-        (dict.fromkeys(range(84), True), dict.fromkeys(range(84), True), True, "not worse"),
-        # Three of a hundred cases came back.
-        (dict.fromkeys(range(100), True), dict.fromkeys(range(3), True), False, "cannot tell"),
-        # One of two hundred is lost: had it failed, that would be less than five points still.
-        (dict.fromkeys(range(200), True), dict.fromkeys(range(199), True), True, "not worse"),
-        (dict.fromkeys(MANY, True), {99: True}, False, "not judged"),
-        (dict.fromkeys(MANY, True), dict.fromkeys(MANY), False, "not judged"),
-    ],
-)
-def test_regression(old: dict[int, Any], new: dict[int, Any], ok: bool, verdict: str) -> None:
-    found = compare_runs(frame("old", old), frame("new", new)).regression()
+@every_case
+def test_regression(old: list[list[Any]], new: list[list[Any]], ok: bool, verdict: str) -> None:
+    """Of each run the cases from the first to the last number, and whether they succeeded."""
+    both = (
+        frame(name, {c: right for first, last, right in run for c in range(first, last)})
+        for name, run in (("old", old), ("new", new))
+    )
+    found = compare_runs(*both).regression()
     assert bool(found) is ok
     assert found.frame["verdict"].tolist() == [verdict]
     if ok:

@@ -142,21 +142,6 @@ def test_what_cannot_be_a_test_is_refused(
     assert words in capsys.readouterr().err
 
 
-def test_it_needs_no_extra(tmp_path: Path) -> None:
-    code = (
-        "import sys\n"
-        "for name in ('pandas', 'sqlalchemy', 'litellm', 'pyarrow', 'aiohttp', 'anywidget'):\n"
-        "    sys.modules[name] = None\n"
-        "from toolparse_lab.cli.app import main\n"
-        "sys.exit(main(sys.argv[1:]))"
-    )
-    path = written(tmp_path / "a.jsonl", ROWS[:3])
-    done = subprocess.run(
-        [sys.executable, "-c", code, "test", path], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "3 of 3 passed\n"), done.stderr
-
-
 def test_hook_and_action_run_it(tmp_path: Path) -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
     assert (hook["entry"], hook["language"]) == ("toolparse test", "python")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import table
 from toolparse_lab.cli.app import main
 from toolparse_lab.evals.reports.figures.trial_rows import TrialRows
 from toolparse_lab.evals.reports.pages.html import failing_cells
@@ -123,21 +124,10 @@ def test_ingest_ends_with_the_verdicts(tmp_path: Path, capsys: Any) -> None:
 # By hand: 10 + 9 invalid, 12 cut inside the call, 8 of an unknown tool, 7 lost attempts are 46 of
 # 200; five requests got no answer.
 MIXED: list[tuple[int, dict[str, Any], str, str]] = [
-    (77, {"response": {"choices": [{"message": {"role": "assistant", "content": CALL, "tool_calls": []},
-                                    "finish_reason": "stop"}]}}, "", ""),
-    (10, {"response": {"choices": [{"message": {"role": "assistant", "tool_calls": [],
-                                                "content": CALL.replace("1", '"x"')},
-                                    "finish_reason": "stop"}]}}, "ungraded", "validate.type"),
-    (30, {"raw": CALL}, "", ""),
-    (9, {"raw": CALL + CALL.replace('"a": 1', "")}, "ungraded", "validate.required"),
-    (12, {"raw": CALL[:30], "finish_reason": "length"}, "truncated", "call.truncated"),
-    (8, {"raw": CALL.replace("f", "g", 1)}, "wrong_call", "call.unknown-tool"),
-    (7, {"raw": 'I call {"name": "f", "arguments": {"a"'}, "attempted_unparseable", "call.looks-like"),
-    (20, {"raw": "Nothing to call."}, "", ""),
-    (14, {"raw": ""}, "", ""),
-    (13, {"raw": "Half a sen", "finish_reason": "length"}, "", ""),
-    (5, {"error": "litellm.RateLimitError: slow down"}, "provider_error", "rate_limited"),
-]  # fmt: skip
+    (row["n"], row["row"], row["outcome"], row["cause"])
+    for row in table(__file__)
+    if row["test"] == "one_definition_of_a_failure"
+]
 
 
 def test_one_definition_of_a_failure(tmp_path: Path, capsys: Any) -> None:

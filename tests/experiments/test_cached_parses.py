@@ -289,7 +289,7 @@ def test_reports_of_store_files_and_frames_are_equal(tmp_path: Path) -> None:
     assert stored.trials["raw"].dtype == "Int64", "numbers, no texts"
     wrong = stored.headline.loc[stored.headline["outcome"] == "wrong_call", "trial_id"]
     assert stored.view.rows(list(wrong))["raw"].str.startswith("Well.").all()
-    for column in ("input", "target", "case_id", "trial"):
+    for column in ("input", "trial"):
         wanted = tp.report(whole, column).frame
         assert_frame_equal(run.report(column).frame, wanted)
         assert_frame_equal(tp.report(tmp_path, column).frame, wanted)

@@ -347,40 +347,27 @@ def test_bad_arguments(
 
 # response objects
 
-RESPONSES: list[tuple[str, Any]] = [
-    ("a response", response()),
-    ("a choice", response()["choices"][0]),
+OBJECTS: list[tuple[str, Any]] = [
     ("objects", as_objects(response())),
-    ("a list of them", [response()]),
-    ("rows with one", [{"response": response()}]),
-    ("rows with its JSON", [{"response": json.dumps(response())}]),
     ("objects in a frame", pd.DataFrame({"response": [response()]})),
-    ("a line of a batch", [{"id": "b1", "custom_id": "q", "response": {"status_code": 200, "body": response()}, "error": None}]),
-    ("a line of another's batch", [{"custom_id": "q", "result": {"type": "succeeded", "message": {
-        "type": "message", "role": "assistant", "content": [{"type": "text", "text": RIGHT}],
-        "stop_reason": "end_turn"}}}]),
-    ("a text completion", {"object": "text_completion", "choices": [{"text": RIGHT, "finish_reason": "stop"}]}),
-    ("the Responses interface", {"object": "response", "status": "completed", "output": [
-        {"type": "message", "content": [{"type": "output_text", "text": RIGHT}]}]}),
-    ("Anthropic", {"type": "message", "role": "assistant", "content": [{"type": "text", "text": RIGHT}],
-                   "stop_reason": "end_turn"}),
-    ("an event stream", sse(RIGHT[:20], RIGHT[20:])),
-    ("rows with one stream", [{"raw": sse(RIGHT[:20], RIGHT[20:])}]),
-    ("chunks", [json.loads(line[6:]) for line in sse(RIGHT[:9], RIGHT[9:]).split("\n") if line.startswith("data: {")]),
-    ("a text", [RIGHT]),
-    ("an exported trace", [{"input": "Weather?", "output": message(RIGHT)}]),
-    ("an exported trace as "
-        "text", pd.DataFrame({"input": ["Weather?"], "output": [json.dumps(message(RIGHT))]})),
-    ("data for training", [{"messages": [{"role": "user", "content": "Weather?"}, message(RIGHT)]}]),
-    ("litellm's log", [{"id": "x", "model": "m", "messages": [{"role": "user", "content": "?"}], "status": "success",
-                        "response": response(), "model_parameters": {"temperature": 0}, "error_str": None}]),
-    ("chunks as text", [{"response": json.dumps([
-        {"choices": [{"delta": {"content": RIGHT}, "finish_reason": "stop"}]}])}]),
-]  # fmt: skip
+    (
+        "an exported trace as text",
+        pd.DataFrame({"input": ["Weather?"], "output": [json.dumps(message(RIGHT))]}),
+    ),
+]
 
 
-@asked_of("source", [s for _, s in RESPONSES], ids=[n for n, _ in RESPONSES])
+@asked_of("source", [s for _, s in OBJECTS], ids=[n for n, _ in OBJECTS])
+def test_objects_and_frames_of_answers(source: Any, lab: tp.Lab) -> None:
+    is_the_right_answer(source, lab)
+
+
+@every_case
 def test_every_shape_of_an_answer(source: Any, lab: tp.Lab) -> None:
+    is_the_right_answer(source, lab)
+
+
+def is_the_right_answer(source: Any, lab: tp.Lab) -> None:
     run = lab.ingest(source, tools=[TOOL], protocol="hermes")
     trial = run.trials()[0]
     assert len(run.trials()) == 1

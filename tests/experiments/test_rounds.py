@@ -124,43 +124,6 @@ def test_one_turn_is_what_it_was(lab: tp.Lab, scripted: Scripted) -> None:
     assert lab.store.run(run.run_id).items == 4
 
 
-def test_arms_share_their_first_turns(lab: tp.Lab, scripted: Scripted) -> None:
-    run = lab.run(
-        plan_of(lab, max_turns=[1, 2, 4], result_format=["own", "ai-sdk-2"]), progress=False
-    )
-    assert run.summary is not None
-    assert run.summary.calls == 4 + 2 * 4
-    assert scripted.asked.most_common(1)[0][1] == 1
-    frame = run.frame()
-    assert len(frame) == 4 * 6
-    assert list(frame["score_answer"].dropna()) == [True] * 16
-
-
-def test_a_second_run_asks_nothing_and_a_fresh_one_everything(
-    lab: tp.Lab, scripted: Scripted
-) -> None:
-    first = lab.run(plan_of(lab), progress=False)
-    second = lab.run(plan_of(lab), progress=False)
-    assert second.summary is not None
-    assert (second.summary.calls, second.summary.cached) == (0, 8)
-    assert [t.conversation for t in first.trials()] == [t.conversation for t in second.trials()]
-    fresh = lab.run(plan_of(lab), progress=False, fresh=True)
-    assert fresh.summary is not None
-    assert fresh.summary.calls == 8
-
-
-def test_a_recording_holds_every_turn(lab: tp.Lab, tmp_path: Path) -> None:
-    run = lab.run(plan_of(lab), progress=False)
-    assert export_recording(lab.store, tmp_path / "r.jsonl", run_id=run.run_id) == 8
-    with tp.Lab(tmp_path / "other.db").replaying(tmp_path / "r.jsonl") as other:
-        replayed = other.run(plan_of(other), progress=False)
-        assert [str(t.conversation) for t in replayed.trials()] == [
-            str(t.conversation) for t in run.trials()
-        ]
-        with pytest.raises(tp.errors.MissingRecording):
-            other.run(plan_of(other, result_format="ai-sdk-2"), progress=False)
-
-
 @pytest.mark.parametrize(
     "limit", [{"max_calls": 5}, {"max_cost": 0.0501}, {"max_calls": 4}, {"max_calls": 2}]
 )
@@ -401,14 +364,17 @@ def test_a_function_runs_once_however_often_a_conversation_is_looked_at(
 
 
 @pytest.mark.slow
-def test_arms_that_share_an_answer_share_its_results(lab: tp.Lab) -> None:
+def test_arms_that_share_an_answer_share_its_results(lab: tp.Lab, scripted: Scripted) -> None:
     double = Counting()
     plan = plan_of(
-        lab, runnable={"double": double}, max_turns=[2, 4], result_format=["own", "ai-sdk-2"]
+        lab, runnable={"double": double}, max_turns=[1, 2, 4], result_format=["own", "ai-sdk-2"]
     )
     run = lab.run(plan, progress=False)
     assert len(double.calls) == 4
-    assert {talk(t).stop for t in run.trials()} == {"answered"}
+    assert run.summary is not None
+    assert (run.summary.calls, len(run.frame())) == (4 + 2 * 4, 4 * 6)
+    assert set(scripted.asked.values()) == {1}
+    assert {talk(t).stop for t in run.trials() if t.conversation} == {"answered"}
     later = lab.run(plan_of(lab, runnable={"double": double}, max_turns=3), progress=False)
     assert len(double.calls) == 4
     assert {talk(t).stop for t in later.trials()} == {"answered"}
@@ -431,8 +397,11 @@ def test_a_replay_needs_no_functions(lab: tp.Lab, tmp_path: Path) -> None:
     run = lab.run(
         lab.plan(rows, MODELS, ["hermes"], runnable={"double": double}, **how), progress=False
     )
-    export_recording(lab.store, tmp_path / "r.jsonl", run_id=run.run_id)
+    assert export_recording(lab.store, tmp_path / "r.jsonl", run_id=run.run_id) == 6
     with tp.Lab(tmp_path / "other.db").replaying(tmp_path / "r.jsonl") as other:
+        another = {**how, "result_format": "ai-sdk-2"}
+        with pytest.raises(tp.errors.MissingRecording):
+            other.run(other.plan(rows, MODELS, ["hermes"], **another), progress=False)
         replayed = other.run(other.plan(rows, MODELS, ["hermes"], **how), progress=False)
         assert texts(replayed) == texts(run)
         with_function = other.plan(rows, MODELS, ["hermes"], runnable={"double": double}, **how)

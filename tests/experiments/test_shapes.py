@@ -336,50 +336,13 @@ def test_every_shape_says_its_keys_and_what_it_lost() -> None:
         assert shape.title
 
 
-def test_a_body_that_is_no_answer_is_the_provider_s_error(tmp_path: Path) -> None:
-    bodies: dict[str, tuple[Any, str]] = {
-        "page": ("<html><head><title>502 Bad Gateway</title></head></html>", "server_error"),
-        "login": ("<!DOCTYPE html>\n<html><title>Sign in to Proxy</title></html>", "server_error"),
-        "limit": ("<html><h1>429 Too Many Requests</h1></html>", "rate_limited"),
-        "line": ("upstream connect error or disconnect/reset before headers", "server_error"),
-        "no choice": ({"choices": []}, "server_error"),
-        "no message": ({"choices": [{"message": None, "finish_reason": "stop"}]}, "server_error"),
-        "detail": ({"detail": "Not Found"}, "server_error"),
-        "error": ({"error": {"message": "slow down", "type": "rate_limit_error"}}, "rate_limited"),
-        "object": ({"object": "error", "message": "no such model", "type": "NotFoundError"},
-                   "not_found"),
-    }  # fmt: skip
-    words = {
-        "litellm.RateLimitError: RateLimitError: OpenAIException - slow down": "rate_limited",
-        "APITimeoutError: Request timed out.": "timeout",
-        "litellm.ContextWindowExceededError: too long": "context_overflow",
-        "openai.AuthenticationError: Error code: 401": "auth",
-        "Error code: 503 - no capacity": "server_error",
-        "anthropic.OverloadedError: Overloaded": "server_error",
-        "google.api_core.exceptions.ResourceExhausted: quota": "rate_limited",
-        "httpx.ReadTimeout": "timeout",
-        "ConnectionResetError: [Errno 104]": "connection",
-        "disk full": "other",
-    }
-    # The class may stand in a column of its own, beside the message or in its place.
-    columns: list[tuple[dict[str, str], str]] = [
-        ({"error": "slow down", "error_type": "litellm.RateLimitError"}, "rate_limited"),
-        ({"error_class": "APITimeoutError"}, "timeout"),
-        ({"exception": "ContextWindowExceededError('too long')"}, "context_overflow"),
-    ]
-    answers = {
-        "text": "I write <html> pages, such as 404 Not Found.",
-        "page": "<html>my page</html>",
-    }
-    rows = [{"input": "?", "target": [], "response": body} for body, _ in bodies.values()]
-    rows += [{"input": "?", "target": [], "error": text} for text in words]
-    rows += [{"input": "?", "target": [], **cells} for cells, _ in columns]
-    rows += [{"input": "?", "target": [], "response": text} for text in answers.values()]
-    with tp.Lab(tmp_path / "runs.db") as lab:
-        run = lab.ingest(rows, progress=False)
-        kinds = [getattr(trial.completion, "error_kind", None) for trial in run.trials()]
-        outcomes = [trial.outcome for trial in run.trials()]
-    failed = [kind for _, kind in (*bodies.values(), *words.items(), *columns)]
-    assert kinds == [*failed, None, None]
-    assert outcomes[-2:] == ["abstained_correctly"] * 2
-    assert set(outcomes[:-2]) == {"provider_error", "context_overflow"}
+@every_case
+def test_a_body_that_is_no_answer_is_the_provider_s_error(
+    cells: dict[str, Any], kind: str | None, lab: tp.Lab
+) -> None:
+    (trial,) = lab.ingest([{"input": "?", "target": [], **cells}], progress=False).trials()
+    assert getattr(trial.completion, "error_kind", None) == kind
+    if kind is None:
+        assert trial.outcome == "abstained_correctly"
+    else:
+        assert trial.outcome in ("provider_error", "context_overflow")
