@@ -236,3 +236,13 @@ def test_a_report_shows_a_wrong_value_beside_the_wanted_one(lab: tp.Lab) -> None
     page = run.report().html(page=True)
     assert "“a” is 1; 2 was expected." in page
     assert "<dd>two?</dd>" in page
+
+
+def test_two_logs_are_known_by_their_files(lab: tp.Lab, tmp_path: Path) -> None:
+    runs = []
+    for name in ("old.jsonl", "new.jsonl"):
+        file = tmp_path / name
+        file.write_text(json.dumps({"input": name[:3], "raw": CALL}) + "\n")
+        runs.append(lab.ingest(file, tools=TOOLS, model="m", protocol="hermes", progress=False))
+    found = lab.diff(*runs)
+    assert (found.a, found.b) == ("old.jsonl", "new.jsonl")

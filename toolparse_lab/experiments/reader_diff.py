@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..core.errors import BadOptions
@@ -40,12 +41,15 @@ def diff_sides(
     source = _answers_of(open_run, a, b, answers)
     policies = (policy or HEADLINE,)
     # A name is a protocol's only where it is said what is to be read.
-    views, clusters = [], set()
+    views, titles, clusters = [], [], set()
     for x in (a, b):
         is_reader = _reads(x, answers is not None)
         side = source if is_reader else open_run(x) if isinstance(x, str) else x
         views.append(_read_by(x, side, policies) if is_reader else _recorded(side, policies))
         clusters.add(side.plan.cluster if isinstance(side, Run) else "")
+        titles.append(side.title if isinstance(side, Run) and not is_reader else "")
+    if all(titles) and titles[0] != titles[1]:  # two logs are known by their files
+        views = [replace(view, name=name) for view, name in zip(views, titles, strict=True)]
     if cluster is None and len(clusters) == 1:
         cluster = clusters.pop() or None
     return compare_runs(*views, within=within, policy=policy, cluster=cluster)

@@ -165,7 +165,8 @@ class Run:
         return self._views()[0]
 
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
+        """What the run is called: the file of its cases, or its id."""
         return Path(self.plan.cases.source or "").name or self.run_id
 
     @property
@@ -426,7 +427,7 @@ class Run:
             calls=lambda: self.calls_df(policies=(policy,)),
             arms=self._levels(),
         )
-        options.setdefault("title", self._title)
+        options.setdefault("title", self.title)
         return Report(view, by, policy=policy, baseline=baseline, **options)
 
     def _columns(self, others: Iterable[str], policies: Sequence[Policy]) -> Frame:
@@ -474,7 +475,7 @@ class Run:
             calls=self.calls_df(policies=(policy,)),
             cluster=self.plan.cluster or None,
             opener=lambda trial_id: self._at(list(places.loc[trial_id]), policy),
-            title=self._title,
+            title=self.title,
             facts=f"{created.day} {created:%b %Y, %H:%M}",
         )
 
