@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -119,6 +120,17 @@ def test_the_whole_equals_its_parts() -> None:
     assert account_of(rows[:3]).text == (
         "All 3 answers can be executed. 1 as written, 1 after repair, 1 after lossy repair."
     )
+
+
+def test_a_run_without_answers_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = str(tmp_path / "s.db")
+    models = {"m": tp.Model("openai/x", api_key="k", price=(0, 0))}
+    with tp.Lab(store) as lab:
+        plan = lab.plan(tp.example_cases(demo=True)[:2], models, [A, B])
+        run = lab.run(plan, max_calls=0, progress=False)
+        assert conclusion_of(run.report()).text == "There are no answers. 4 requests got no answer."
+    assert main(["reparse", run.run_id, "--store", store, "--json"]) == 0
+    assert [row["outcome"] for row in json.loads(capsys.readouterr().out)] == [None, None]
 
 
 def test_compare_with_one_run_compares_within_it(

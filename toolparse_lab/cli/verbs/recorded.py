@@ -539,7 +539,7 @@ def _reparse(options: Any) -> int:
     # A trial without an answer has no outcome, and is counted as such.
     keys = ["parse_protocol", "policy", "outcome"]
     counts = trials.groupby(keys, observed=True, dropna=False).size().reset_index(name="n")
-    rows = [tuple(row) for row in counts.astype(object).to_numpy()]
+    rows = [tuple(row) for row in counts.astype(object).where(counts.notna(), None).to_numpy()]
     put_table([*keys, "n"], rows, options.json)
     return 0
 

@@ -51,7 +51,9 @@ class Account:
     @property
     def first(self) -> str:
         """The one sentence, without its stop."""
-        if self.answers and not self.broken and not self.silent:
+        if not self.answers:
+            return "There are no answers"
+        if not self.broken and not self.silent:
             return f"All {counted(self.answers, 'answer')} can be executed"
         return f"{self.broken:,} of {counted(self.answers, 'answer')} cannot be executed"
 

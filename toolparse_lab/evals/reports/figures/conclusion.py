@@ -101,7 +101,7 @@ def conclusion_of(report: Report) -> Conclusion:
             cell = report.frame.iloc[0]
             interval = span(cell["ci_low"], cell["ci_high"], cell["n"])
             rest = f"{share(cell['success'], cell['n'])} ({interval}). {rest}".rstrip()
-        elif len(report.frame) > 1:
+        elif report.frame["n"].any():
             cells = f"{len(report.frame)} cells"
             rest = f"No two of the {cells} share a case: nothing is tested. {rest}"
         return Conclusion(first, rest.rstrip())
@@ -240,7 +240,8 @@ def _total(report: Report) -> tuple[str, str]:
     scores = rows["score_success"].dropna().astype(bool)
     account = account_of(rows)
     if not len(scores):
-        return account.first, f"{account.rest} {NOT_JUDGED}".lstrip()
+        judged = NOT_JUDGED if account.answers else ""
+        return account.first, f"{account.rest} {judged}".strip()
     outcomes = set(rows.loc[scores.index[scores], "outcome"].astype(str)) & SUCCESSES
     # Where no call was wanted, and none was made, an answer holds no call.
     verb = "hold the right call" if outcomes <= {"correct"} else "are right"
