@@ -335,19 +335,6 @@ def test_pieces_keep_their_kind_and_order() -> None:
     assert (found.content, found.reasoning) == ("a😀b", "hm")
 
 
-def test_parallel_calls_that_all_have_the_index_0() -> None:
-    found = capture(
-        deltas(
-            call_delta(0, "{", id="a", name="f"),
-            call_delta(0, "}"),
-            call_delta(0, '{"a"', id="b", name="f"),
-            call_delta(0, ":2}"),
-        )
-    )
-    calls = tp.parse(found.raw, tools=TOOLS).calls
-    assert [(c.wire_id, c.arguments) for c in calls] == [("a", {}), ("b", {"a": 2})]
-
-
 def test_choices() -> None:
     two = {"choices": [{"message": {"content": "a"}}, {"message": {"content": "b"}}]}
     assert [capture(two, n).content for n in (0, 1)] == ["a", "b"]

@@ -75,18 +75,6 @@ def test_chunks_are_kept_as_they_came(mock: MockOpenAI, provider: str) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("provider", PROVIDERS[:2])  # the third has a field of its own for it
-def test_reasoning_that_the_server_split_off_is_kept_apart(
-    mock: MockOpenAI, provider: str, stream: bool
-) -> None:
-    c = ask(mock, "reason say=hello", provider=provider, stream=stream)
-    assert (c.raw, c.reasoning) == ("hello", "because")
-    assert [x.text for x in c.chunks if x.kind == "reasoning"] == (
-        ["be", "cause"] if stream else []
-    )
-
-
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize(
     "arguments", ['{"city":"Paris"}', '{"city": "Par', "", "{}{}", '{"a": 3.0}']

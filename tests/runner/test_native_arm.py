@@ -11,7 +11,6 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
-from tests.replay_server import Answer, Asked, event_answer, json_answer
 from tests.tables import each_case
 from tests.tools import tool_named
 from toolparse_lab.core.errors import BadPlan, NoStrictForm
@@ -255,49 +254,6 @@ def test_a_case_without_tools_is_a_plain_question(tmp_path: Path) -> None:
         assert "tools" not in mock.bodies[0]
         assert trial.result is not None
         assert (trial.outcome, trial.result.text) == ("abstained_correctly", "Hi")
-
-
-class AllZero(MockOpenAI):
-    """An endpoint that gives all parallel calls the index 0, as some do."""
-
-    def chat(self, request: Asked, body: dict[str, Any]) -> Answer:
-        pieces = [
-            ("a", "get_weather", '{"city"'),
-            (None, None, ': "Paris"}'),
-            ("b", "get_weather", '{"city": "Rome"}'),
-        ]
-        if not body.get("stream"):
-            pieces = [("a", "get_weather", '{"city": "Paris"}'), pieces[2]]
-        calls = [
-            {"index": 0, "id": i, "type": "function", "function": {"name": n, "arguments": a}}
-            for i, n, a in pieces
-        ]
-        head = {"id": "x", "created": 1, "model": "m"}
-        if not body.get("stream"):
-            message = {"role": "assistant", "content": None, "tool_calls": calls}
-            choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-            return json_answer({**head, "object": "chat.completion", "choices": [choice]})
-        events: list[Any] = []
-        for delta in [*({"tool_calls": [c]} for c in calls), None]:
-            choice = {
-                "index": 0,
-                "delta": delta or {},
-                "finish_reason": None if delta else "tool_calls",
-            }
-            events.append({**head, "object": "chat.completion.chunk", "choices": [choice]})
-        return event_answer([*events, "[DONE]"])
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_parallel_calls_that_all_have_the_index_0(tmp_path: Path, stream: bool) -> None:
-    with AllZero() as mock, tp.Lab(tmp_path / "a.db") as lab:
-        run = lab.run(lab.plan(CASES[:1], models(mock), "native", stream=stream), progress=False)
-        result = run.trials()[0].result
-        assert result is not None
-        assert [(c.wire_id, c.arguments["city"]) for c in result.calls] == [
-            ("a", "Paris"),
-            ("b", "Rome"),
-        ]
 
 
 @pytest.mark.parametrize("protocol", ["native", "hermes"])

@@ -174,12 +174,6 @@ def test_what_may_go_away_is_tried_again_and_every_try_is_recorded(store: Store)
     assert sorted(again.asked) == ["say=1", "say=2"]
 
 
-def test_none_is_tried_again_where_none_was_asked_for(store: Store) -> None:
-    provider = Provider(failures={"say=0": ["server_error"]})
-    assert run(questions(1), store, complete=provider).failed == 1
-    assert len(provider.asked) == 1
-
-
 def test_a_provider_that_asks_to_wait_is_left_alone_by_all_connections(store: Store) -> None:
     provider = Provider(failures={"say=0": ["rate_limited"]}, seconds=0.02)
     provider.retry_after = 0.4
@@ -191,21 +185,6 @@ def test_a_provider_that_asks_to_wait_is_left_alone_by_all_connections(store: St
     # The other connection may just be about to ask when the refusal comes.
     assert len([t for t in provider.times if failed < t < failed + 0.38]) <= 1
     assert len([t for t in provider.times if t >= failed + 0.38]) >= 9
-
-
-def test_a_provider_that_asks_for_an_hour_has_failed(store: Store) -> None:
-    provider = Provider(failures={"say=0": ["rate_limited"]})
-    provider.retry_after = 3600.0
-    summary = run(questions(1, Model("openai/m", max_retries=5)), store, complete=provider)
-    assert (summary.failed, summary.calls) == (1, 1)
-
-
-def test_waits_grow_and_differ(store: Store) -> None:
-    provider = Provider(failures={"say=0": ["server_error"] * 4})
-    run(questions(1, Model("openai/m", max_retries=4)), store, complete=provider, backoff=0.05)
-    waits = [b - a for a, b in zip(provider.times, provider.times[1:], strict=False)]
-    # The least that each may be: a loaded machine adds to it.
-    assert [wait >= 0.025 * 2**n for n, wait in enumerate(waits)] == [True] * 4
 
 
 def test_max_calls_is_never_passed(store: Store) -> None:

@@ -4,44 +4,26 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests.replay_server import Answer, Asked, ReplayServer, json_answer
 from tests.tables import each_case
 from toolparse_lab.extensions.serve import Proxy, proxy
 from toolparse_lab.extensions.serve.server import Refusal, Rules, is_loopback
 
 
-class Engine(BaseHTTPRequestHandler):
+def engine_answer(asked: Asked) -> Answer:
     """Stands for the engine: answers with the head that it got."""
-
-    def do_POST(self) -> None:
-        content = self.rfile.read(int(self.headers.get("content-length", 0)))
-        body = json.dumps(
-            {"path": self.path, "headers": dict(self.headers), "body": content.decode()}
-        ).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_GET = do_POST
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+    head = {"path": asked.path, "headers": dict(asked.headers), "body": asked.body.decode()}
+    return json_answer(head)
 
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with ReplayServer(engine_answer) as server:
+        yield server.url
 
 
 @pytest.fixture(params=["", "the-key"], ids=["open", "with a key"])
