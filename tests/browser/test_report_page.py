@@ -183,19 +183,19 @@ def test_no_column_of_a_wide_matrix_is_lost(width: int, media: Any, page: Page, 
     page.goto(wide)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     places = page.evaluate(
-        "[...document.querySelectorAll('.matrix td')].map(e => e.getBoundingClientRect().right)"
+        "[...document.querySelectorAll('.heat td')].map(e => e.getBoundingClientRect().right)"
     )
     assert len(places) == 49
     if media == "screen":
         # What does not fit is a matter of scrolling, and the row and its label stay one.
         assert (
             page.evaluate(
-                "getComputedStyle(document.querySelector('.matrix').parentElement).overflowX"
+                "getComputedStyle(document.querySelector('.heat').parentElement).overflowX"
             )
             == "auto"
         )
         # The rate leads to the failures behind it, which are then open.
-        page.click(".matrix a >> nth=-1")
+        page.click(".heat a >> nth=-1")
         assert page.evaluate("document.querySelector(':target').offsetHeight") > 20
     else:
         assert max(places) <= width

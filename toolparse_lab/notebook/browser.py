@@ -297,7 +297,7 @@ class Browser(Screen):
         heat = []
         for row in names:
             title = noun if len(names) == 1 and row in ("", "native", "auto") else row
-            cells = [self._cell(by_names.get((row, column)), filtered) for column in columns]
+            cells = [self._cell(by_names.get((row, c)), filtered, live) for c in columns]
             heat.append((title, cells))
         # Rates are of all; counts by cause follow the filters, in the same columns.
         counts = rows.counts(self._members, rows.axes[1])
@@ -332,6 +332,8 @@ class Browser(Screen):
             measure = "Answers that match the filters, of those of the cell."
         shown = {
             "title": "Where it fails" if rows.failing else "By model and format",
+            "label": measure,
+            "corner": "",
             "measure": measure,
             "axes": self._facets["axes"],
             "rows_axis": rows.axes[0],
@@ -346,25 +348,21 @@ class Browser(Screen):
         }
         return macro(RUN, "where", shown, live)
 
-    def _cell(self, cell: list[Any] | None, filtered: bool) -> dict[str, Any] | None:
+    def _cell(self, cell: list[Any] | None, filtered: bool, live: bool) -> dict[str, Any]:
         if cell is None:
-            return None
+            return {"share": "–", "rate": 0, "lines": [], "ask": "", "anchor": ""}
         row, column, n, judged, rate, low, high = cell
         chosen = self._query.get("cell") == [row, column]
-        ask = _ask("cell", cell=None if chosen else [row, column])
-        shown = {"rate": round(rate or 0, 3), "ask": ask, "chosen": chosen}
+        ask = _ask("cell", cell=None if chosen else [row, column]) if live else ""
+        shown = {"rate": round(rate or 0, 3), "ask": ask, "anchor": "", "chosen": chosen}
         if filtered:
             # A filter recomputes no rate.
             words = f"of {judged:,} ({share(n / judged if judged else None, judged)})"
-            return {**shown, "share": f"{n:,}", "range": "", "of": words}
+            return {**shown, "share": f"{n:,}", "lines": [words]}
         if rate is None:
-            return {**shown, "share": "–", "range": "", "of": "none judged"}
-        return {
-            **shown,
-            "share": share(rate, judged),
-            "range": span(low, high, judged),
-            "of": of(n, judged),
-        }
+            return {**shown, "share": "–", "lines": ["none judged"]}
+        words = " · ".join(filter(None, (span(low, high, judged), of(n, judged))))
+        return {**shown, "share": share(rate, judged), "lines": [words]}
 
     # one answer
 

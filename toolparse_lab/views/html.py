@@ -18,9 +18,9 @@ from markupsafe import Markup
 from ..core.types import ParseResult, ToolCall
 from ..core.types.result import explain_sources
 from .cells import MAX_TOKENS, text_html, tokens_html, tokens_line
-from .rows import Change, Fault, changes_of, json_of, place, protocol_words
+from .rows import Fault, changes_of, json_of, protocol_words
 from .show import shorten, visible
-from .stages import STAGES, Parts, parts_of
+from .stages import STAGES, Parts, change_entry, parts_of
 from .style import MARKS
 from .templating import macro, render, style_sheet
 from .words import word_of
@@ -151,7 +151,7 @@ def render_diff(subject: ParseResult | ToolCall) -> str:
     blocks = []
     for call in calls:
         changes = [change for change in changes_of(call, "") if change.kind != "repair"]
-        rows = "".join(map(_change_html, changes[:MAX_CHANGES]))
+        rows = "".join(_entry_html(change_entry(c, {}), 1, "") for c in changes[:MAX_CHANGES])
         more = len(changes) - MAX_CHANGES
         said = f"{more:,} more changes are not shown." if more > 0 else ""
         if not changes:
@@ -244,14 +244,6 @@ def _entry_html(change: dict[str, Any], count: int, of: str) -> str:
     where = " · ".join(filter(None, (change["path"], place_words)))
     rest = f"{escape(change['rule'])} · {loss}{' · ' if where else ''}{escape(where)}"
     return _line_html(change["kind"], f"{said} {escape(change['sentence'])}", rest, of)
-
-
-def _change_html(change: Change) -> str:
-    before, after = (visible(shorten(text, 1_000)) for text in (change.before, change.after))
-    said = f"{_change_words(change.kind, before, after)} {escape(change.sentence)}"
-    loss = "lossless" if change.lossless else "<b>lossy</b>"
-    where = " · ".join(filter(None, (escape(visible(change.path)), place(change.span))))
-    return _line_html(change.kind, said, f"{escape(visible(change.rule))} · {loss} · {where}")
 
 
 def _change_words(kind: str, before: str, after: str) -> str:

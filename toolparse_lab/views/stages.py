@@ -293,7 +293,7 @@ def _changes(
     problem_ids: _ProblemIds = {}
     entries: Iterator[tuple[Change | Problem, dict[str, Any]]] = itertools.chain(
         (
-            (change, _change_entry(change, ids))
+            (change, change_entry(change, ids))
             for call in result.calls
             for change in changes_of(call, result.raw)
         ),
@@ -324,7 +324,8 @@ def _entry(kind: str, call: int | None, rule: str, about: Change | Problem) -> d
     }
 
 
-def _change_entry(change: Change, ids: _Ids) -> dict[str, Any]:
+def change_entry(change: Change, ids: _Ids) -> dict[str, Any]:
+    """Return a change as a list shows it. ids: the nodes by call and path."""
     # A repair is of characters, which may belong to any argument or to none.
     nodes = () if change.kind == "repair" else _nearest(ids, change.call, change.path)
     return _entry(change.kind, change.call, change.rule, change) | {

@@ -414,6 +414,9 @@ def _heat(report: Report, cells: Sequence[FailingCell]) -> dict[str, Any]:
     }
 
 
+_CELL = {"share": NOTHING, "rate": 0, "anchor": "", "ask": ""}
+
+
 def corner_words(column: str, others: Sequence[str]) -> str:
     """Return what the corner of a table by two axes says."""
     rows = " · ".join(map(word_of, others))
@@ -424,14 +427,14 @@ def _figures(row: Mapping[Any, Any], rate: str, n: str, *lines: str) -> dict[str
     value = known(row[rate])
     if value is None:
         reason = row.get("reason") or UNRECORDED
-        return {"share": NOTHING, "rate": 0, "value": -1.0, "lines": [reason], "anchor": ""}
+        return {**_CELL, "value": -1.0, "lines": [reason]}
     interval = span(row["ci_low"], row["ci_high"], row[n])
     return {
+        **_CELL,
         "share": share(value, row[n]),
         "rate": f"{value:.2f}",
         "value": value,
         "lines": [interval, *lines],
-        "anchor": "",
     }
 
 
@@ -446,7 +449,7 @@ def _grid(
             rates.setdefault(key[axis], []).extend([cell["value"]] if cell["value"] >= 0 else [])
         return sorted(rates, key=lambda x: -sum(rates[x]) / len(rates[x]) if rates[x] else 1.0)
 
-    nothing = {"share": NOTHING, "rate": 0, "lines": [UNRECORDED], "anchor": ""}
+    nothing = {**_CELL, "lines": [UNRECORDED]}
     rows, columns = best_first(0), best_first(1)
     return {
         "label": f"Shares by {corner}",
@@ -465,7 +468,9 @@ def render_matrix(m: Matrix) -> str:
         key = (str(row[m.rows]), str(row[m.columns]))
         found[key] = _figures(row, "success", "n", counts, missing)
     corner = corner_words(m.columns, [m.rows])
-    return fragment(macro(PARTS, "heat", _grid(found, corner, m.frame, "success")))
+    return fragment(
+        macro("views/templates/screen.html", "heat", _grid(found, corner, m.frame, "success"))
+    )
 
 
 def _dots(report: Report) -> dict[str, Any] | None:
