@@ -245,15 +245,6 @@ def test_a_provider_that_litellm_knows_to_lack_a_parameter(monkeypatch: pytest.M
     assert raised is failure
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_bad_request_that_forces_nothing_is_not_called_a_refusal(
-    mock: MockOpenAI, way: str
-) -> None:
-    with pytest.raises(litellm().BadRequestError) as caught:
-        ask(way, mock, "status=400", tools=TOOLS)
-    assert not isinstance(caught.value, ToolparseError)
-
-
 def test_what_the_caller_got_wrong_is_said(mock: MockOpenAI) -> None:
     with pytest.raises(UnknownProtocol, match="nonsense"):
         ask("drop-in", mock, "x", protocol="nonsense", tools=TOOLS)

@@ -80,12 +80,6 @@ def test_arguments_reach_the_inner_provider(mock: MockOpenAI, way: str, stream: 
     assert not {"tools", "tool_choice_by", "no-log", "caching"} & set(body)
 
 
-@pytest.mark.parametrize("way", PROVIDER)
-def test_response_format_without_tools_is_the_callers_own(mock: MockOpenAI, way: str) -> None:
-    ask(way, mock, "say={}", response_format={"type": "json_object"})
-    assert mock.bodies[-1]["response_format"] == {"type": "json_object"}
-
-
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("way", PROVIDER)
 def test_what_the_caller_got_wrong_is_a_bad_request(

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 import toolparse_lab as tp
 from tests.tools import tool_named
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.scoring.exports import curl_of
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.runner.store import schema
 
 TOOL = tool_named("f", required=["x"], x="integer")
 RAW = '<tool_call>{"name": "f", "arguments": {"x": 2}}</tool_call>'
@@ -64,28 +62,6 @@ def test_remarks_stay_beside_the_score(tmp_path: Path) -> None:
             again.override("corect")
     with pytest.raises(BadOptions, match="no store"):
         Trial.of(again.case, None).note("x")
-
-
-def test_a_store_of_version_4_gets_the_table(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    with tp.Lab(path) as lab:
-        run = lab.ingest(ROWS)
-    engine = sa.create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        fresh = sa.inspect(connection).get_columns("remarks")
-        connection.exec_driver_sql("DROP TABLE remarks")
-        connection.execute(schema.schema_version.update().values(version=4))
-    engine.dispose()
-    with tp.Lab(path) as lab:
-        lab.open(run.run_id).trials()[0].note("kept")
-        assert lab.open(run.run_id).trials()[0].remarks.note == "kept"
-    engine = sa.create_engine(f"sqlite:///{path}")
-    with engine.connect() as connection:
-        migrated = sa.inspect(connection).get_columns("remarks")
-    engine.dispose()
-    assert [(c["name"], str(c["type"]), c["nullable"]) for c in migrated] == [
-        (c["name"], str(c["type"]), c["nullable"]) for c in fresh
-    ]
 
 
 def call_facts(call: Any) -> list[Any]:

@@ -138,13 +138,6 @@ def test_text_in_another_member_is_kept(name: str, message: dict[str, Any], colu
     assert getattr(answer(name, sse(chunk(message), chunk({}, "stop"))), column) == "words"
 
 
-@pytest.mark.parametrize("name", ["OpenRouter", "Mistral", "Gemini", "Bedrock converse"])
-@pytest.mark.parametrize(("body", "kind"), [(b'{"id": "x', "connection"), (b"<p>", "server_error")])
-@pytest.mark.exhaustive(3)
-def test_a_body_that_is_no_answer(name: str, body: bytes, kind: str) -> None:
-    assert answer(name, Wire(body), stream=False).error_kind == kind
-
-
 def test_the_wait_in_the_body_of_google_is_known() -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"}]
     error = {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED", "details": details}
