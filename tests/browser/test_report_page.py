@@ -144,6 +144,26 @@ def test_nothing_is_cut_off(name: str, page: Page, pages: dict[str, Path]) -> No
         assert page.evaluate(CUT_OFF) == [], width
 
 
+def test_a_dot_stands_at_its_share_of_the_scale(page: Page, pages: dict[str, Path]) -> None:
+    page.goto(pages["report"].as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    middle = "e => { const r = e.getBoundingClientRect(); return r.left + r.width / 2; }"
+    ticks, dots, shares = (
+        page.eval_on_selector_all(f".dots {names}", f"es => es.map({what})")
+        for names, what in ((".sc span", middle), (".ax b", middle), (".r", "e => e.textContent"))
+    )
+    labels = page.locator(".dots .sc span").all_inner_texts()
+    values = [float(text.strip(" %")) for text in labels]
+    for left, right, low, high in zip(ticks, ticks[1:], values, values[1:], strict=False):
+        assert (right - left) / (ticks[-1] - ticks[0]) == pytest.approx(
+            (high - low) / (values[-1] - values[0]), abs=0.005
+        )
+    for at, share in zip(dots, shares, strict=True):
+        part = (at - ticks[0]) / (ticks[-1] - ticks[0])
+        here = values[0] + part * (values[-1] - values[0])
+        assert here == pytest.approx(float(share.strip(" <>%")), abs=1.5)
+
+
 def test_a_keyboard_follows_a_number_to_a_failure(page: Page, pages: dict[str, Path]) -> None:
     def tab_to(tag: str, text: str = "") -> None:
         for _ in range(30):
