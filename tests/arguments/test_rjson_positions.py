@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.tables import asked_of
 from toolparse_lab.arguments.rjson.positions import EditMap, apply_edits, find_places
 from toolparse_lab.core.types import Edit, Span
 from toolparse_lab.core.values import pointer_get, read_plain
@@ -52,9 +52,7 @@ def test_every_value_is_found_where_it_stands(
         assert read_plain(text[start - quoted : end + quoted]) == expected
 
 
-@pytest.mark.parametrize(
-    "text", ["[{},{}]", '{"a":{},"b":[[],{}]}', '[{"n":{}},{"n":1}]', "[]", "{}"]
-)
+@asked_of("text", ["[{},{}]", '{"a":{},"b":[[],{}]}', '[{"n":{}},{"n":1}]', "[]", "{}"])
 def test_empty_containers_do_not_confuse_what_follows(text: str) -> None:
     assert sorted(find_places(text).values) == sorted(pointers(json.loads(text)))
 

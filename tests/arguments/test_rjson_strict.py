@@ -111,7 +111,7 @@ def test_clean_containers_are_kept() -> None:
     assert [value for _, _, value in damage.clean.parts] == [{"a": [1]}, [[3]]]
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "unit", ["[" * 400 + "1," * 400 + "'x'" + "]" * 400, "{\"a\": [1, [2, [3, 'x']]]}", "[[1],'x']"]
 )
 def test_failing_tries_cost_no_more_than_the_text(unit: str) -> None:

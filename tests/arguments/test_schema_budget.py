@@ -105,7 +105,7 @@ def test_nothing_raises_and_all_work_has_an_end(schema: Any, value: Any) -> None
     validate(value, schema_json)
 
 
-@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+@asked_of("keyword", ["anyOf", "oneOf", "allOf"])
 def test_more_levels_cost_no_more(keyword: str) -> None:
     def look(levels: int) -> None:
         schema_json = json.dumps(doubling(keyword, levels))
@@ -150,7 +150,7 @@ def test_a_schema_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(judged) == 1
 
 
-@pytest.mark.parametrize("name", ["float", "double", "int", "bool", "str", "dict", "list", "Float"])
+@asked_of("name", ["float", "double", "int", "bool", "str", "dict", "list", "Float"])
 def test_types_written_by_hand_are_read_and_told(name: str) -> None:
     schema = {"type": "object", "properties": {"a": {"type": [name, "null"]}, "b": {"type": "list",
         "items": {"type": name}}}}  # fmt: skip

@@ -162,7 +162,7 @@ def test_strconv_is_gos_to_the_letter() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("text", ["-0", "-0.0", "-0e5", "0", "+0", "0x0p0", "-0x0p0"])
+@asked_of("text", ["-0", "-0.0", "-0e5", "0", "+0", "0x0p0", "-0x0p0"])
 def test_the_sign_of_zero_survives(text: str) -> None:
     coerced = tp.coerce({"n": text}, {"properties": {"n": {"type": "number"}}}, "go-strconv")
     wanted = "-0" if text.startswith("-") else "0"
@@ -252,7 +252,7 @@ def test_the_short_way_says_what_the_long_one_says(
     assert find_problems(coerced.value, json.dumps(schema)) == ()
 
 
-@pytest.mark.parametrize(
+@asked_of(
     ("kind", "text", "value"),
     [("integer", "5", 5), ("number", "2.50", 2.5), ("boolean", "True", True), ("string", "5", "5")],
 )

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
-import pytest
 
 import toolparse_lab as tp
-from tests.tables import every_case, table
+from tests.tables import asked_of, every_case, table
 from toolparse_lab.arguments.schema.patterns import matches
 from toolparse_lab.arguments.schema.sound import sound_schema
 from toolparse_lab.arguments.schema.validate import validate
@@ -139,7 +138,7 @@ def accepts(schema: Any, value: Any) -> bool:
     return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@asked_of("seed", range(4))
 def test_a_flaw_switches_off_nothing_but_itself(seed: int) -> None:
     rng = random.Random(seed)
     n_refused = n_accepted = 0

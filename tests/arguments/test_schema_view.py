@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from tests.tables import asked_of, every_case
 from toolparse_lab.arguments.schema.conforms import conforms
 from toolparse_lab.arguments.schema.kinds import is_type
@@ -31,7 +29,7 @@ def test_types_in_order_of_preference() -> None:
     assert view_of({"type": "string", "enum": ["a"]}).leaf is None
 
 
-@pytest.mark.parametrize("schema", [{}, True, None, "{}"])
+@asked_of("schema", [{}, True, None, "{}"])
 def test_open_schemas(schema: Any) -> None:
     view = view_of(schema)
     assert view.open

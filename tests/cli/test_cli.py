@@ -97,7 +97,7 @@ def test_bad_input_leaves_with_2_and_says_what_to_do(
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("arguments", [["nope"], ["parse"], ["demo", "--budget", "soon"]])
+@asked_of("arguments", [["nope"], ["parse"], ["demo", "--budget", "soon"]])
 def test_wrong_usage_leaves_with_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -240,7 +240,7 @@ def _env() -> dict[str, str]:
 # Options are those of the functions that verbs call.
 
 
-@pytest.mark.parametrize(
+@asked_of(
     ("path", "function"),
     [
         ("lab.Lab.ingest", tp.Lab.ingest),

@@ -67,7 +67,7 @@ def test_a_file_goes_before_pasted_text(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("name", ["no-such-file", "a\x00b", "x" * 5000, "."])
+@asked_of("name", ["no-such-file", "a\x00b", "x" * 5000, "."])
 def test_what_is_no_file_is_said(name: str) -> None:
     with pytest.raises(UnreadableInput):
         read_text(name)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.quotations import CALLS, TOOLS, formats, written
-from tests.tables import each_case
+from tests.tables import asked_of, each_case
 from toolparse_lab.arguments.rjson.repair import read_damaged
 from toolparse_lab.arguments.schema.scalars import holds_bare_null, is_bare_null
 from toolparse_lab.arguments.schema.view import View, _cached_view, view_of
@@ -36,7 +36,7 @@ from toolparse_lab.parser.text import TextScanner
 FORMATS = dict(formats())
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "instance",
     [
         Edit(Span(0, 2), "x", "rjson.comment"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case
+from tests.tables import every_case
 from tests.tools import tool_named
 
 TOOLS = [tool_named("f", a="integer", tags={"type": "array", "items": {"type": "string"}})]
@@ -132,7 +132,7 @@ def test_spans() -> None:
     assert tp.Origin(span).end == 5
 
 
-@each_case
+@every_case
 def test_wrong_options_are_named(options: Any) -> None:
     with pytest.raises(tp.errors.BadOptions):
         tp.ParseOptions.of(options)

@@ -10,6 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.evals.test_report_order import TOOL, trials
+from tests.tables import asked_of
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.views import render_result
@@ -48,7 +49,7 @@ VIEWS: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@asked_of("name", VIEWS)
 def test_words_stay_apart_without_styles(name: str) -> None:
     html = RAW.sub("", VIEWS[name]())
     assert JOINED.findall(html) == []

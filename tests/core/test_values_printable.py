@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.tables import asked_of
 from toolparse_lab.core.errors import ToolparseError
 from toolparse_lab.core.values.printable import printable, printable_lines
 from toolparse_lab.evals.cases.checks import validate_cases
@@ -57,7 +58,7 @@ def check(name: str, thing: Any) -> None:
         assert not ACTS.search(text), f"{kind} of {name}"
 
 
-@pytest.mark.parametrize("protocol", ["hermes", "auto", "morph_xml"])
+@asked_of("protocol", ["hermes", "auto", "morph_xml"])
 def test_a_parse(protocol: str) -> None:
     result = tp.parse(RAW, protocol, TOOLS)
     check("result", result)
@@ -73,7 +74,7 @@ def test_a_comparison() -> None:
     check("comparison", tp.compare(RAW, TOOLS))
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "fault",
     [
         lambda: tp.parse("x", EVIL),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import each_case, every_case
+from tests.tables import every_case
 from tests.tools import tool_named
 from toolparse_lab.core.types import ParseResult
 from toolparse_lab.entry.capture import capture
@@ -204,7 +204,7 @@ def with_calls(text: str, *calls: Body) -> Body:
     return chat(text, {"tool_calls": list(calls)}, logprobs={"content": entries(text)})
 
 
-@each_case
+@every_case
 def test_blame(body: Body, begin: str) -> None:
     result = tp.parse(body, "auto", TOOLS)
     assert result.blame.startswith(f"{begin}: "), result.blame

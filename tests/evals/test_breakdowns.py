@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evals.test_report import EVIL, FRAME, make, scored
-from tests.tables import each_case
+from tests.tables import every_case
 from tests.tools import tool_named
 from toolparse_lab import parse
 from toolparse_lab.core.errors import BadOptions
@@ -156,7 +156,7 @@ def arms(*rights: int, cases: int = 40) -> pd.DataFrame:
     )
 
 
-@each_case
+@every_case
 def test_best_of_many(rights: list[int], said: str) -> None:
     told = [w for w in Report(arms(*rights)).warnings if "best of" in w]
     assert told == [] if not said else told[0].startswith(said)

@@ -330,14 +330,14 @@ def test_validation_reads_to_the_end(tmp_path: Path) -> None:
     assert "no cases" in str(nothing)
 
 
-@pytest.mark.parametrize("name", ["cases.jsonl", "conversations.jsonl"])
+@asked_of("name", ["cases.jsonl", "conversations.jsonl"])
 def test_the_shipped_cases_leave_no_doubt(name: str) -> None:
     found = validate_cases(Path(__file__).parents[2] / "datasets" / name)
     assert found.ok
     assert found.doubts == ()
 
 
-@each_case
+@every_case
 def test_a_key_of_another_tool_is_told_its_name_here(key: str, meant: str) -> None:
     row = {"id": "a", "input": "x", "target": []}
     row[key] = row.pop(meant)

@@ -8,11 +8,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
-from tests.tables import asked_of, each_case
+from tests.tables import asked_of, every_case
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import leaves
 from toolparse_lab.formats.prompt.messages import build_messages
@@ -82,15 +81,13 @@ def test_abstention_means_no_target() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "row", [r for r in ROWS if isinstance(r["input"], list)], ids=lambda row: row["id"]
-)
+@asked_of("row", [r for r in ROWS if isinstance(r["input"], list)], ids=lambda row: row["id"])
 def test_message_inputs_end_with_the_user(row: dict[str, Any]) -> None:
     assert row["input"][-1]["role"] == "user"
     assert row["metadata"].get("turns", len(row["input"])) == len(row["input"])
 
 
-@each_case
+@every_case
 def test_hostile_strings_are_asked_for_and_wanted(needle: str) -> None:
     rows = [r for r in ROWS if r["metadata"]["category"] == "hostile"]
     wanted = [
@@ -110,7 +107,7 @@ def demo_messages(row: dict[str, Any], protocol_id: str) -> tuple[dict[str, Any]
     )
 
 
-@pytest.mark.parametrize("protocol_id", PROTOCOLS)
+@asked_of("protocol_id", PROTOCOLS)
 def test_demo_prompts_are_short(protocol_id: str) -> None:
     assert 10 <= len(DEMO) <= 16
     for row in DEMO:

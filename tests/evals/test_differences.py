@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
+from tests.tables import asked_of
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures.differences import (
     mcnemar_exact,
@@ -46,7 +47,7 @@ def test_majorities_and_shared_cases() -> None:
         paired_difference([True], ["x"], [True], ["x"], 95)
 
 
-@pytest.mark.parametrize(("b", "c", "same"), [(0, 5, 30), (3, 9, 40), (20, 7, 10), (0, 0, 20)])
+@asked_of(("b", "c", "same"), [(0, 5, 30), (3, 9, 40), (20, 7, 10), (0, 0, 20)])
 def test_the_interval_of_single_trials_is_bonett_and_prices(b: int, c: int, same: int) -> None:
     """D. G. Bonett and R. M. Price, Adjusted Wald confidence interval for a difference of binomial
     proportions based on paired data, J. Educ. Behav. Stat. 37 (2012)."""
@@ -58,7 +59,7 @@ def test_the_interval_of_single_trials_is_bonett_and_prices(b: int, c: int, same
     assert (got.low, got.high) == pytest.approx((x - y - half, x - y + half), abs=1e-6)
 
 
-@pytest.mark.parametrize("gap", [0.0, 1.0, -1.0])
+@asked_of("gap", [0.0, 1.0, -1.0])
 def test_equal_differences_are_no_certainty(gap: float) -> None:
     a, b = [gap < 0] * 20, [gap > 0] * 20
     got = paired_difference(a, range(20), b, range(20))
@@ -119,7 +120,7 @@ def test_with_unequal_trials_p_is_never_below_that_of_the_interval() -> None:
     assert wrong <= 20
 
 
-@pytest.mark.parametrize(("b", "c"), [(0, 0), (0, 5), (3, 9), (20, 7), (4, 4)])
+@asked_of(("b", "c"), [(0, 0), (0, 5), (3, 9), (20, 7), (4, 4)])
 def test_mcnemar_exact(b: int, c: int) -> None:
     from statsmodels.stats.contingency_tables import mcnemar
 
@@ -127,7 +128,7 @@ def test_mcnemar_exact(b: int, c: int) -> None:
     assert mcnemar_exact(b, c) == pytest.approx(want)
 
 
-@pytest.mark.parametrize(
+@asked_of(
     ("seed", "sizes", "within"),
     [*((seed, (), 1e-9) for seed in range(4)), (3, (7, 11, 13, 17, 19, 23, 29, 31), 0.01)],
 )

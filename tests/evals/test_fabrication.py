@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from tests.tables import each_case, every_case
+from tests.tables import every_case
 from toolparse_lab import parse
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import ParseResult, ToolCall
@@ -198,7 +198,7 @@ class Loose:
         return lambda chunks: self.parse_generated_text("".join(chunks), tools, options)
 
 
-@each_case
+@every_case
 def test_a_call_without_places_has_its_leaves_somewhere_in_its_text(
     arguments: dict[str, Any], said: bool
 ) -> None:

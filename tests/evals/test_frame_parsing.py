@@ -10,7 +10,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from tests.recorded import recorded_run
-from tests.tables import each_case
+from tests.tables import asked_of, every_case
 from toolparse_lab.core.errors import BadOptions, BadToolChoice, UnknownProtocol, UnreadableInput
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import Policy
@@ -95,7 +95,7 @@ def test_what_the_run_itself_reads(run: Run, protocol: str | None, policy: Polic
     )
 
 
-@pytest.mark.parametrize(("gone", "outcomes"), [(None, None), ("", ["empty", "correct"])])
+@asked_of(("gone", "outcomes"), [(None, None), ("", ["empty", "correct"])])
 def test_a_text_that_is_lost_is_no_empty_answer(
     gone: str | None, outcomes: list[str] | None
 ) -> None:
@@ -188,7 +188,7 @@ def test_no_rows() -> None:
     assert_frame_equal(parse_frame(frame, ["hermes", "auto"]), frame)
 
 
-@each_case
+@every_case
 def test_a_cell_that_cannot_be_read_is_named(column: str, value: str, said: str) -> None:
     frame = frames.trials_frame(TRIALS[:3]).astype({column: object})
     frame.loc[2, column] = value

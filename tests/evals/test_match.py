@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.tables import each_case, every_case
+from tests.tables import asked_of, every_case
 from tests.tools import object_schema
 from toolparse_lab.core.errors import BadOptions, UnknownName
 from toolparse_lab.core.toolspec import tool_specs
@@ -66,7 +66,7 @@ def test_rules_of_a_target(calls: list[Any], target: Any, code: str, rows: list[
     assert all(i < len(calls) and j < len(wanted) for i, j in match.pairs)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@asked_of("seed", range(3))
 def test_rules_are_what_trying_all_pairings_says(seed: int) -> None:
     rng = random.Random(seed)
 
@@ -99,7 +99,7 @@ def test_rules_are_what_trying_all_pairings_says(seed: int) -> None:
         assert subsequence.ok == any(all(map(fits, some, wants)) for some in in_order)
 
 
-@each_case
+@every_case
 def test_a_rule_that_cannot_be_read_is_named(target: Any, says: str) -> None:
     complaint = check_target(target)
     assert complaint is not None

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import asked_of
 from toolparse_lab.core.errors import UnreadableInput
 from toolparse_lab.evals.parsers.outside import OutsideCall, outside_calls
 from toolparse_lab.evals.scoring.score import naive_calls
@@ -16,7 +17,7 @@ F = OutsideCall("f", '{"a":1}')
 FUNCTION = {"name": "f", "arguments": '{"a": 1}'}
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "said",
     [
         [{"name": "f", "arguments": {"a": 1}}],
@@ -43,7 +44,7 @@ def test_shapes_of_one_call(said: Any) -> None:
     assert outside_calls(said) == (F,)
 
 
-@pytest.mark.parametrize(
+@asked_of(
     "said",
     [
         None, [], {}, (), {"tool_calls": []}, SimpleNamespace(tool_calls=[], content="x"),
@@ -55,12 +56,12 @@ def test_shapes_of_no_call(said: Any) -> None:
     assert outside_calls(said) == ()
 
 
-@pytest.mark.parametrize("arguments", [None, {}, "", " ", "{}"])
+@asked_of("arguments", [None, {}, "", " ", "{}"])
 def test_arguments_that_are_missing_are_none(arguments: Any) -> None:
     assert outside_calls([{"name": "f", "arguments": arguments}]) == (OutsideCall("f", "{}"),)
 
 
-@pytest.mark.parametrize(
+@asked_of(
     ("said", "message"),
     [
         ("f(a=1)", "no list of calls"),

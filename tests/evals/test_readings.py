@@ -162,7 +162,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("protocol", sorted(TEXTS))
+@asked_of("protocol", sorted(TEXTS))
 def test_a_refused_call_shows_what_it_may_be(protocol: str) -> None:
     result = tp.parse(TEXTS[protocol], protocol, REFUSED_TOOLS)
     (call,) = result.calls
@@ -188,7 +188,7 @@ DOUBLE_KEYS = {
 }
 
 
-@pytest.mark.parametrize("arguments", DOUBLE_KEYS)
+@asked_of("arguments", DOUBLE_KEYS)
 def test_a_key_with_two_values_shows_both_and_marks_both(arguments: str) -> None:
     text = f'<tool_call>{{"name": "note", "arguments": {arguments}}}</tool_call>'
     result = tp.parse(text, "hermes", REFUSED_TOOLS)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.recorded import recorded_run
-from tests.tables import each_case
+from tests.tables import asked_of, every_case
 from toolparse_lab.core.errors import BadOptions, GateFailed, StoreError
 from toolparse_lab.core.types import (
     ParseOptions,
@@ -358,7 +358,7 @@ def test_gate_fails_what_is_not_known_and_refuses_what_it_cannot_judge() -> None
             Report(FRAME).gate(**wrong)
 
 
-@each_case
+@every_case
 def test_a_gate_says_why_a_figure_is_not_known(
     metric: str, changes: dict[str, Any], why: str
 ) -> None:
@@ -462,7 +462,7 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("name", PAGES)
+@asked_of("name", PAGES)
 def test_html_is_well_formed_self_contained_and_escaped(name: str) -> None:
     text = PAGES[name]()
     outline = Outline(text)

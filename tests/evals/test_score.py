@@ -8,11 +8,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from tests.core_cases import EVALS, load
 from tests.growth import grows_linearly
-from tests.tables import asked_of, each_case, every_case
+from tests.tables import asked_of, every_case
 from tests.tools import tool_named
 from toolparse_lab import parse
 from toolparse_lab.core.toolspec import tool_specs
@@ -168,7 +166,7 @@ def test_a_quoted_example_the_parser_marked_is_no_attempt() -> None:
     ).success
 
 
-@pytest.mark.parametrize(
+@asked_of(
     ("target", "outcome"),
     [([], "held_back"), ([{"name": "ping", "arguments": {}}], "held_back"), (None, "ungraded")],
 )
@@ -252,7 +250,7 @@ def look_for_signs(text: str) -> None:
     find_own_result(text, after_call=True)
 
 
-@each_case
+@every_case
 def test_signs_are_found_in_linear_time(unit: str) -> None:
     assert grows_linearly(lambda size: look_for_signs(unit * (size // len(unit))), 20_000)
 
@@ -267,7 +265,7 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("way", SHOWN)
+@asked_of("way", SHOWN)
 def test_answers_of_many_shown_calls_cost_no_more_than_their_length(way: str) -> None:
     case = Case("c", "?", tool_specs(tool_named("get_weather", city="string")), [])
     parsed = {n: parse(SHOWN[way] * n, "hermes", case.tools) for n in (100, 400)}
@@ -311,7 +309,7 @@ DOTTED = tool_specs(
 )
 
 
-@each_case
+@every_case
 def test_a_dotted_name_matches_what_the_provider_allows(
     name: str, native: bool, outcome: str
 ) -> None:

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.tables import asked_of
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures import stats
 
@@ -37,7 +38,7 @@ def agresti_coull(k: int, n: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@pytest.mark.parametrize(("k", "n"), [(800, 1000), (5, 2000), (1990, 2000)])
+@asked_of(("k", "n"), [(800, 1000), (5, 2000), (1990, 2000)])
 def test_single_trials_of_many_cases_have_agresti_and_coulls_interval(k: int, n: int) -> None:
     got = stats.clustered_interval([True] * k + [False] * (n - k), range(n))
     low, high = agresti_coull(k, n)
@@ -102,7 +103,7 @@ def test_holm() -> None:
     assert stats.holm([]) == []
 
 
-@pytest.mark.parametrize("seed", range(5))
+@asked_of("seed", range(5))
 def test_holm_is_what_statsmodels_says(seed: int) -> None:
     from statsmodels.stats.multitest import multipletests
 
@@ -125,7 +126,7 @@ def test_distinct_share() -> None:
     assert math.isnan(stats.distinct_share(["x"], ["a"]))
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
+@asked_of("k", [1, 2, 3])
 def test_pass_at_k_and_pass_all_k_count_every_choice(k: int) -> None:
     values, cases = [True, False, False, True, True, True, False], ["a"] * 4 + ["b"] * 3
     groups = [values[:4], values[4:]]

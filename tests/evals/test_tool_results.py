@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.tables import each_case
+from tests.tables import every_case
 from tests.tools import tool_named
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.evals.cases.case import check_answer, matches_answer
@@ -58,7 +58,7 @@ def test_alternatives_in_arguments() -> None:
     assert runnable_of(rows, TOOLS)["f"](x=2) == "few"
 
 
-@each_case
+@every_case
 def test_what_cannot_be_read_is_named(rows: Any, says: str) -> None:
     import re
 
@@ -70,13 +70,13 @@ def test_what_cannot_be_read_is_named(rows: Any, says: str) -> None:
 # What the last text of a conversation is to say.
 
 
-@each_case
+@every_case
 def test_matching(wanted: Any, text: str, matches: bool) -> None:
     assert check_answer(wanted) is None
     assert matches_answer(wanted, text) is matches
 
 
-@each_case
+@every_case
 def test_what_cannot_be_matched_is_refused(wanted: Any) -> None:
     complaint = check_answer(wanted)
     assert complaint is not None

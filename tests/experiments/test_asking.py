@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from tests.tables import asked_of
 from tests.tools import tool_named
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case, read_case
@@ -33,7 +34,7 @@ def ask(case: Case = CASE, protocol: str = "hermes", **settings: Any) -> Request
     return next(flow_for(case, "m", MODEL, arm_of(protocol, settings), {"seed": 1}, 0))
 
 
-@pytest.mark.parametrize("protocol", ["hermes", "gemma", "morph_xml", "yaml_xml"])
+@asked_of("protocol", ["hermes", "gemma", "morph_xml", "yaml_xml"])
 def test_the_middleware_sends_what_build_messages_makes(protocol: str) -> None:
     """So that what was recorded without it is found again."""
     chosen = tp.protocols()[protocol]

@@ -147,7 +147,7 @@ def places(x: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(value, (*path, key))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@asked_of("seed", range(4))
 def test_whatever_stands_in_a_row_it_is_read_or_refused(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(250):
@@ -170,7 +170,7 @@ UNKNOWN += [[UNKNOWN[0]], json.dumps([UNKNOWN[0]])]
 KEPT_APART = ("samples", 0, "attachments")
 
 
-@pytest.mark.parametrize("first", range(2))
+@asked_of("first", range(2))
 def test_what_nobody_knows_in_the_place_of_an_answer_is_said(first: int) -> None:
     def says(row: Any) -> list[bool]:
         source = RowSource("x", iter(()), unit="row", from_json=True)

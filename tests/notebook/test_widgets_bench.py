@@ -19,7 +19,7 @@ pytest.importorskip("anywidget", reason="the workbench needs the jupyter extra")
 
 import toolparse_lab as tp
 from tests.recorded import recorded_run
-from tests.tables import every_case
+from tests.tables import asked_of, every_case
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.notebook.bench import Workbench, next_steps
 from toolparse_lab.notebook.bench.view import MOST_STEPS, Setup, setups_of, timeline_of
@@ -53,7 +53,7 @@ def answer(bench: Workbench, sent: list[Any], kind: str, **more: Any) -> dict[st
     return reply
 
 
-@pytest.mark.parametrize("number", [float("nan"), "\ud800", 10**400, None, {"a": 1}])
+@asked_of("number", [float("nan"), "\ud800", 10**400, None, {"a": 1}])
 def test_the_number_of_a_message_comes_back_only_if_it_is_one(number: object) -> None:
     bench, _ = bench_of()
     reply = bench.reply({"kind": "values", "seq": number})
@@ -256,7 +256,7 @@ def test_a_text_has_no_request_to_repeat() -> None:
     assert "no request is recorded" in answer(bench, sent, "keep", **{"as": "curl"})["error"]
 
 
-@pytest.mark.parametrize("subject", [3, None, [], [1]])
+@asked_of("subject", [3, None, [], [1]])
 def test_other_subjects_are_refused(subject: Any) -> None:
     with pytest.raises(BadOptions):
         tp.workbench(subject)

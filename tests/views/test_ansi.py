@@ -31,7 +31,7 @@ def test_without_colour_the_marks_are_brackets() -> None:
     )
 
 
-@pytest.mark.parametrize("style", get_args(AnsiStyle))
+@asked_of("style", get_args(AnsiStyle))
 def test_every_style_shows_the_whole_text(style: AnsiStyle) -> None:
     text = render_ansi(several(), style)
     assert "\x1b[" in text
