@@ -11,6 +11,7 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.replay_server import Answer, Asked
+from tests.tables import table
 from tests.tools import tool_named
 from toolparse_lab.core.errors import BadPlan
 from toolparse_lab.experiments.arms import arms_of
@@ -20,7 +21,9 @@ from toolparse_lab.runner.store.recording import export_recording
 TOOL = tool_named("get_weather", required=["city"], city="string", days="integer")
 
 
-ANSWERS: dict[str, str] = {}
+ROWS = table(__file__)
+OUTCOMES = {row["id"]: row["outcome"] for row in ROWS}
+ANSWERS = {f"Do the task {row['id']}.": row["answer"] for row in ROWS}
 """Question -> answer. An answer that stood in its question would be an echo."""
 
 
@@ -33,48 +36,10 @@ class Planner(MockOpenAI):
         return super().chat(request, {**body, "messages": said})
 
 
-def step(name: str, **parameters: Any) -> dict[str, Any]:
-    return {"step_id": name, "tool": "get_weather", "depends_on": [], "parameters": parameters}
-
-
-def wanted(**arguments: Any) -> dict[str, Any]:
-    return {"name": "get_weather", "arguments": arguments}
-
-
-def case(id: str, answer: str, target: Any, **more: Any) -> dict[str, Any]:
-    ANSWERS[f"Do the task {id}."] = answer
-    return {"id": id, "input": f"Do the task {id}.", "tools": [TOOL], "target": target, **more}
-
-
-def plan_text(*steps: Any) -> str:
-    return json.dumps({"steps": list(steps)})
-
-
-PARIS, ROME = wanted(city="Paris", days=2), wanted(city="Rome")
 CASES = [
-    case("right", plan_text(step("a", city="Paris", days=2)), [PARIS]),
-    case("two", plan_text(step("a", city="Rome"), step("b", city="Paris", days=2)), [PARIS, ROME]),
-    case("lost type", plan_text(step("a", city="Paris", days="2")), [PARIS]),
-    case("wrong", plan_text(step("a", city="Oslo", days=2)), [PARIS]),
-    case("fence", f"Sure:\n```json\n{plan_text(step('a', city='Rome'))}\n```\nDone.", [ROME]),
-    case("waits", plan_text(step("a", city="Rome"), {**step("b", city="{{a.city}}"), "depends_on": ["a"]}),
-         [ROME, PARIS]),
-    case("bad step", '{"steps": [{"step_id": "a"}]}', [PARIS]),
-    case("abstains", "There is nothing to do.", []),
-    case("a call", '<tool_call>{"name": "get_weather", "arguments": {"city": "Rome"}}</tool_call>',
-         [ROME]),
-]  # fmt: skip
-OUTCOMES = {
-    "right": "correct",
-    "two": "correct",
-    "lost type": "correct",
-    "wrong": "wrong_call",
-    "fence": "correct",
-    "waits": "wrong_call",
-    "bad step": "attempted_unparseable",
-    "abstains": "abstained_correctly",
-    "a call": "attempted_unparseable",
-}
+    {"id": row["id"], "input": question, "tools": [TOOL], "target": row["target"]}
+    for row, question in zip(ROWS, ANSWERS, strict=True)
+]
 
 
 def models(mock: MockOpenAI) -> dict[str, tp.Model]:
@@ -139,7 +104,10 @@ def test_a_plan_is_written_once() -> None:
 def test_a_question_answered_by_a_plan(tmp_path: Path) -> None:
     with Planner() as mock, tp.Lab(tmp_path / "a.db") as lab:
         result = lab.ask("Do the task two.", [TOOL], model=models(mock)["m"], protocol="plan")
-        assert [call.arguments for call in result.calls] == [{"city": "Rome"}, PARIS["arguments"]]
+        assert [call.arguments for call in result.calls] == [
+            {"city": "Rome"},
+            {"city": "Paris", "days": 2},
+        ]
         assert result.ok
 
 

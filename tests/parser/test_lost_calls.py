@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from tests.tables import asked_of, each_case
+from tests.tables import asked_of, each_case, table
 from tests.tools import tool_named
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_completion
@@ -22,37 +22,16 @@ from toolparse_lab.runner.exchange.types import Completion
 TOOL = tool_named("find_berth", harbor="string")
 CALL = {"name": "find_berth", "arguments": {"harbor": "Turku"}}
 HERMES = f"<tool_call>\n{json.dumps(CALL)}\n</tool_call>"
-XML = (
-    "<tool_call>\n<function=find_berth>\n<parameter=harbor>\nTurku\n</parameter>\n</function>\n"
-    "</tool_call>"
-)
 EMPTY = {"id": "a", "type": "function", "function": {"name": "find_berth", "arguments": "{}"}}
-NAMELESS = {"id": "a", "type": "function", "function": {"arguments": '{"harbor": "Turku"}'}}
-BEGUN = {"id": "a", "function": {"name": "find_berth", "arguments": '{"harbor": "Tu'}}
-
-
-def escaped(text: str) -> str:
-    return text.replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
 # A message and its finish reason, and the outcome.
 UNPARSEABLE = "attempted_unparseable"
 WAYS: dict[str, tuple[dict[str, Any], str, str]] = {
-    "an empty list": ({"content": "Let me see.", "tool_calls": []}, "tool_calls", UNPARSEABLE),
-    "no list": ({"content": ""}, "tool_calls", UNPARSEABLE),
-    "the older finish": ({"content": None}, "function_call", UNPARSEABLE),
-    "escaped": ({"content": escaped(HERMES)}, "stop", UNPARSEABLE),
-    "escaped tags": ({"content": "I look.\n" + escaped(XML)}, "stop", UNPARSEABLE),
-    "reasoning_content": ({"content": "", "reasoning_content": HERMES}, "stop", UNPARSEABLE),
-    "reasoning": ({"content": None, "reasoning": f"I look.\n{XML}"}, "stop", UNPARSEABLE),
-    "thinking": ({"content": "", "thinking": HERMES}, "stop", UNPARSEABLE),
-    "think": ({"content": f"<think>I look.\n{HERMES}</think>\n"}, "stop", UNPARSEABLE),
-    "an empty call beside": ({"content": HERMES, "tool_calls": [EMPTY]}, "tool_calls", UNPARSEABLE),
-    "a call without a name": ({"content": None, "tool_calls": [NAMELESS]}, "tool_calls", UNPARSEABLE),
-    "a call without its end": ({"content": None, "tool_calls": [BEGUN]}, "tool_calls", UNPARSEABLE),
-    "an empty answer": ({"content": ""}, "stop", "empty"),
-    "nothing at all": ({"content": None}, "stop", "empty"),
-}  # fmt: skip
+    row["way"]: (row["message"], row["finish"], row["outcome"])
+    for row in table(__file__)
+    if row["test"] == "run"
+}
 ARMS = ["hermes", "native", "auto"]
 TARGETS: dict[str, list[Any]] = {"no call wanted": [], "a call wanted": [CALL]}
 

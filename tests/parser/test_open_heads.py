@@ -11,7 +11,7 @@ import pytest
 import toolparse_lab as tp
 from tests.growth import grows_linearly
 from tests.laws import check_all, part
-from tests.tables import asked_of, each_case, every_case
+from tests.tables import asked_of, each_case, every_case, table
 from tests.tools import object_schema, tool_named
 from toolparse_lab.entry.parse import Reader
 from toolparse_lab.formats.json.scan import ends_in_value
@@ -34,20 +34,7 @@ VALUES: list[dict[str, Any]] = [
     {"place": {"city": "in MARK"}},
 ]
 # Beginnings of calls in which no protocol's body opens, and what would end them.
-ODD = [
-    ("<function=note>please ", "</function>"),
-    ('<function=note a="please ', '">\n<parameter=content>\nx\n</parameter>\n</function>'),
-    ('<tool_call>\n<function=note a="', '">\n</function>\n</tool_call>'),
-    ('<note a="please ', '"><content>x</content></note>'), ('<note content="', '" />'),
-    ("<note><!-- ", "--><content>x</content></note>"),
-    ("<note><content><![CDATA[", "]]></content></note>"), ("<note>please ", "</note>"),
-    ('<note><content a="', '">x</content></note>'),
-    ('<invoke name="note"><parameter name="content">', "</parameter></invoke>"),
-    ('[note(content="', '")]'), ("note(content='please ", "')"), ('[note(content="""', '""")]'),
-    ('[note(content="x", # ', '\n tags=["y"])]'),
-    ('<tool_call>{"name": "note", "arguments": {"', '": "x"}}</tool_call>'),
-    ('```json\n{"name": "note", "arguments": {"content": "', '"}}\n```'),
-]  # fmt: skip
+ODD = [(row["before"], row["behind"]) for row in table(__file__) if "behind" in row]
 
 
 def written(protocol: str, name: str, arguments: dict[str, Any]) -> str:
