@@ -104,6 +104,31 @@ def page(chromium: Browser) -> Iterator[Page]:
     page.close()
 
 
+OF_A_NOTEBOOK = """<style>
+.jp-RenderedHTMLCommon table { table-layout: fixed; }
+.jp-RenderedHTMLCommon td, :not(.jp-RenderedMarkdown).jp-RenderedHTMLCommon th { text-align: right; padding: 0.5em; }
+.jp-RenderedHTMLCommon dt { float: left; width: 20%; }
+</style>"""
+
+
+def test_a_notebook_s_own_looks_of_tables_are_not_ours(page: Page) -> None:
+    page.set_viewport_size({"width": 900, "height": 800})
+    report = Report(trials_frame(trials(["m", "n"], ["a", "b"])), ["model", "arm"])
+    page.set_content(f'{OF_A_NOTEBOOK}<div class="jp-RenderedHTMLCommon">{report.html()}</div>')
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+
+    def looks(selector: str, name: str) -> set[str]:
+        script = "([s, n]) => [...document.querySelectorAll(s)].map(e => getComputedStyle(e)[n])"
+        return set(page.evaluate(script, [selector, name]))
+
+    assert looks(".rows, .heat", "tableLayout") == {"auto"}
+    assert looks("tbody th", "textAlign") == {"left"}
+    assert looks("td.r", "textAlign") == {"right"}
+    # A name is not broken letter by letter.
+    lines = "[...document.querySelectorAll('.facts dt')].map(e => e.getClientRects()[0].height)"
+    assert set(page.evaluate(lines)) == {20}
+
+
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])
 def test_the_switch_turns_the_theme_that_is_seen(
     theme: str, page: Page, pages: dict[str, Path]

@@ -79,6 +79,9 @@ class SpecFields:
 
     def delimiter(self, field: str, *, beside_json: bool) -> str:
         value = self.text(field)
+        if "{name}" in value:
+            message = "a delimiter is the same in every call, without the tool's name"
+            raise self.wrong(field, message, "text alone, or a protocol made from a chat template")
         tag = mark_in(value)
         if tag:
             raise self.wrong(
