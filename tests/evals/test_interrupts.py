@@ -16,6 +16,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("after", [0.02, 0.15, 0.4, 1.2])
+@pytest.mark.exhaustive(2, 1)
 def test_an_interrupt_ends_all_processes(after: float) -> None:
     assert interrupted(after) == ""
 

@@ -54,6 +54,7 @@ def test_the_exit_code_says_whether_all_passed(
 
 
 @each_case
+@pytest.mark.exhaustive(2)
 def test_a_failure_says_the_same_in_all_four_places(
     raw: str, target: Any, says: list[str], tmp_path: Path, capsys: Any
 ) -> None:
