@@ -4,14 +4,12 @@ endpoints."""
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 from collections.abc import Sequence
 from itertools import combinations, product
 from pathlib import Path
 from struct import pack
 from typing import Any
-from urllib.parse import urlsplit
 from zlib import crc32
 
 import pytest
@@ -439,26 +437,6 @@ def test_a_recorded_answer_is_the_model_s_text_even_if_it_looks_like_a_stream(
         (trial,) = lab.run(lab.plan([case], model, "hermes"), progress=False).trials()
         assert trial.result is not None
         assert trial.result.raw == text
-
-
-def test_a_dump_of_a_real_stream() -> None:
-    """What the wire says of a native call, byte for byte, and without its end."""
-    with MockOpenAI() as mock:
-        body = {
-            "model": "m",
-            "stream": True,
-            "messages": [{"role": "user", "content": f"tool say={BROKEN}"}],
-        }
-        connection = http.client.HTTPConnection(urlsplit(mock.url).netloc)
-        connection.request(
-            "POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"}
-        )
-        dump = connection.getresponse().read().decode()
-    (call,) = tp.parse(dump, tools=[{"name": "get_weather"}]).calls
-    assert (call.name, call.status, call.arguments) == ("get_weather", "ok", {"a": "1"})
-    broken = dump[: dump.rindex("arguments")]
-    assert (capture(broken).fidelity, capture(broken).cut) == ("wire", True)
-    assert tp.parse(broken).calls[0].status == "truncated"
 
 
 SAVED = {

@@ -1,4 +1,4 @@
-"""Damaged JSON bodies: one reading or none, in every family that holds JSON."""
+"""Damaged bodies: one reading or none, in every family that holds JSON, and in tags."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.core_cases import rows
+from tests.formats.test_parse import TOOLS as TAG_TOOLS
 from tests.laws import check_all
 from tests.tables import asked_of, each_case
 from tests.tools import tool_named
@@ -105,3 +106,19 @@ def test_two_signs_are_put_right_wherever_the_name_stands(protocol: str, raw: st
     # Of a tool that no one knows there is nothing to look for that far.
     (call,) = tp.parse(raw, protocol, [{**NAMED, "name": "other"}]).calls
     assert not call.ok
+
+
+@asked_of("case", rows("damaged_tags.jsonl"))
+def test_each_body_of_tags_is_read_as_the_table_says(case: dict[str, Any]) -> None:
+    result = check_all(case["raw"], case["protocol"], TAG_TOOLS)
+    calls = [
+        {"status": c.status, **({"arguments": c.arguments} if c.readable else {})}
+        for c in result.calls
+    ]
+    assert calls == case["calls"]
+
+    rules = {e.rule for c in result.calls for e in c.edits}
+    rules |= {s.rule for c in result.calls for s in c.steps}
+    assert rules == set(case["rules"])
+    codes = {p.code for c in result.calls for p in c.problems} - {"call.rescued-closer"}
+    assert codes == set(case["codes"])

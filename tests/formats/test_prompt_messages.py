@@ -4,7 +4,6 @@ given away."""
 from __future__ import annotations
 
 import copy
-import json
 import re
 from collections.abc import Callable, Mapping
 from importlib import resources
@@ -177,10 +176,6 @@ def test_type_rules_can_be_switched(protocol_id: str, wording: str) -> None:
         "yaml_xml": ("lat: 35.6897", 'lat: "35.6897"'),
     }.get(protocol_id, ('"lat": 35.6897', '"lat": "35.6897"'))
     assert f"CORRECT: {right}  WRONG: {wrong}" in on
-
-
-def test_same_request_twice_is_the_same() -> None:
-    assert json.dumps(build("hi", few_shot=5)) == json.dumps(build("hi", few_shot=5))
 
 
 def test_protocol_without_own_texts_shows_its_form() -> None:

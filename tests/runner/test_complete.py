@@ -2,8 +2,8 @@ import asyncio
 import gc
 import json
 import socket
+import subprocess
 import sys
-from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import pytest
@@ -296,23 +296,6 @@ def test_the_error_of_a_broken_stream_says_its_message_once() -> None:
     assert error_message(broken) == "OpenAIException - payload is not completed"
 
 
-def _alone(code: str) -> Coroutine[Any, Any, tuple[int, str]]:
-    async def go() -> tuple[int, str]:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-W",
-            "error",
-            "-c",
-            code,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        out, _ = await process.communicate()
-        return process.returncode or 0, out.decode()
-
-    return go()
-
-
 def test_the_types_and_the_pool_load_without_litellm() -> None:
     code = """
 import sys
@@ -320,7 +303,10 @@ import toolparse_lab.runner.exchange.types, toolparse_lab.runner.pool, toolparse
 heavy = {"litellm", "sqlalchemy", "tqdm", "xllamacpp", "pandas"} & set(sys.modules)
 assert not heavy, heavy
 """
-    assert run_sync(_alone(code)) == (0, "")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
