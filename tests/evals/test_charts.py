@@ -99,7 +99,7 @@ def test_without_targets_a_report_draws_what_may_be_executed(frame: pd.DataFrame
     report = Report(frame.assign(target=None, score_success=None, outcome="ungraded"), ["model"])
     rows = rows_of(report.chart("success"))
     assert [row["value"] for row in rows] == report.ungraded["executable"].tolist()
-    assert {"clean", "refused"} == {row["part"] for row in rows_of(report.chart("verdicts"))}
+    assert {"as written", "refused"} == {row["part"] for row in rows_of(report.chart("verdicts"))}
 
 
 def test_another_name_is_refused_with_those_there_are(report: Report) -> None:

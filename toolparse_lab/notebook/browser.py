@@ -460,7 +460,7 @@ class Browser(Screen):
         if remarks is None:
             return None
         kept = {name: visible(getattr(remarks, name)) for name in ("note", "outcome", "why")}
-        return {**kept, "outcomes": [(name, OUTCOMES[name].label) for name in _OUTCOMES]}
+        return {**kept, "outcomes": [(name, word_of(name)) for name in _OUTCOMES]}
 
     # messages of the front end
 

@@ -15,42 +15,41 @@ class Outcome:
     """One outcome.
 
     `group` is who it speaks about: success, model, parser, limit (the answer was not finished),
-    provider or none. `label` is the short text in charts.
+    provider or none.
     """
 
     id: str
     group: str
-    label: str
     sentence: str
 
 
 _OUTCOMES = (
-    Outcome("provider_error", "provider", "provider error", "The provider failed, so the model "
+    Outcome("provider_error", "provider", "The provider failed, so the model "
         "was never heard."),
-    Outcome("context_overflow", "limit", "context overflow", "The request did not fit the model's "
+    Outcome("context_overflow", "limit", "The request did not fit the model's "
         "context."),
-    Outcome("refused", "model", "refused", "A content filter of the provider or the model stopped "
+    Outcome("refused", "model", "A content filter of the provider or the model stopped "
         "the answer."),
-    Outcome("empty", "model", "empty", "The answer is empty or white space."),
-    Outcome("reasoning_only", "limit", "reasoning only", "The answer ends with the reasoning; "
+    Outcome("empty", "model", "The answer is empty or white space."),
+    Outcome("reasoning_only", "limit", "The answer ends with the reasoning; "
         "nothing follows it."),
-    Outcome("reader_error", "none", "reader error", "The parser of another project failed, "
+    Outcome("reader_error", "none", "The parser of another project failed, "
         "ended or took too long, so nothing was read."),
-    Outcome("truncated", "limit", "truncated", "The answer was cut off before it was finished."),
-    Outcome("fabricated", "parser", "fabricated", "A call has a name or value that is not "
+    Outcome("truncated", "limit", "The answer was cut off before it was finished."),
+    Outcome("fabricated", "parser", "A call has a name or value that is not "
         "in the text."),
-    Outcome("held_back", "parser", "held back", "A call was read, and held back as one that the "
+    Outcome("held_back", "parser", "A call was read, and held back as one that the "
         "text only shows."),
-    Outcome("attempted_unparseable", "parser", "unparseable", "A call was tried, and none could "
+    Outcome("attempted_unparseable", "parser", "A call was tried, and none could "
         "be read."),
-    Outcome("self_answered", "model", "self-answered", "The model wrote the tool's result itself."),
-    Outcome("wrong_call", "model", "wrong call", "A call was read, but it is not the one that was "
+    Outcome("self_answered", "model", "The model wrote the tool's result itself."),
+    Outcome("wrong_call", "model", "A call was read, but it is not the one that was "
         "asked for."),
-    Outcome("abstained_correctly", "success", "abstained", "No call was wanted and none was "
+    Outcome("abstained_correctly", "success", "No call was wanted and none was "
         "tried."),
-    Outcome("abstained_wrongly", "model", "no call", "A call was wanted and none was tried."),
-    Outcome("correct", "success", "correct", "The calls are the ones that were asked for."),
-    Outcome("ungraded", "none", "ungraded", "The case has no target."),
+    Outcome("abstained_wrongly", "model", "A call was wanted and none was tried."),
+    Outcome("correct", "success", "The calls are the ones that were asked for."),
+    Outcome("ungraded", "none", "The case has no target."),
 )  # fmt: skip
 
 OUTCOMES: dict[str, Outcome] = {o.id: o for o in _OUTCOMES}

@@ -21,7 +21,7 @@ from ....core.types import VERDICTS
 from ....core.values.wording import level_words
 from ....views import style
 from ....views.show import visible
-from ...scoring.outcomes import OUTCOMES
+from ....views.words import word_of
 from ..figures.cells import ANSWER_KINDS, UNRECORDED
 from ..figures.comparison import COMPARISON_COLUMNS, ArmComparison
 from ..figures.report import Report
@@ -195,7 +195,9 @@ def _stacked(rows: pd.DataFrame, colours: Mapping[str, str], title: str) -> Char
         return None
     alt = _altair()
     end = rows.groupby("cell", sort=False)["share"].cumsum()
-    rows = rows.assign(end=end, part=rows["part"].map(drawable))
+    words = {code: drawable(word_of(code)) for code in (*colours, *rows["part"])}
+    colours = {words[code]: colour for code, colour in colours.items()}
+    rows = rows.assign(end=end, part=rows["part"].map(words))
     rows["start"] = rows["end"] - rows["share"]
     rows["middle"] = (rows["start"] + rows["end"]) / 2
     present = [part for part in colours if (rows["part"] == part).any()]
@@ -228,9 +230,7 @@ def _counts(report: Report, frame: pd.DataFrame, column: str, parts: Iterable[st
 
 def _outcomes(report: Report) -> Chart | None:
     rows = _counts(report, report.waterfall, "outcome", OUTCOME_COLOURS)
-    rows["part"] = rows["part"].map(label_of)
-    colours = {label_of(outcome): colour for outcome, colour in OUTCOME_COLOURS.items()}
-    return _stacked(rows, colours, "share of the trials, by outcome")
+    return _stacked(rows, OUTCOME_COLOURS, "share of the trials, by outcome")
 
 
 def _verdicts(report: Report) -> Chart | None:
@@ -262,11 +262,6 @@ def drawable(text: str) -> str:
 
 def _name(report: Report, cell: Mapping[Any, Any]) -> str:
     return drawable(report.cell_name(cell))
-
-
-def label_of(outcome: str) -> str:
-    """Return the words of an outcome; one that is not in `OUTCOMES` is its own label."""
-    return OUTCOMES[outcome].label if outcome in OUTCOMES else outcome
 
 
 # The charts of a comparison.
