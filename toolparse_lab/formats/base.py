@@ -589,8 +589,9 @@ class Protocol:
         Pass the fields as a mapping or by name. `id` is required; `title`, `aliases` and `wordings`
         are optional. `body` is the family, with fields of its own:
 
-        - `json` (default): `opener`, `closer`, `name_key`, `arguments_key`, `response_name_key`,
-          `response_content_key`, and `own_line`: the opener is a line of its own, as a code fence.
+        - `json` (default): `opener` and `closer`, the same in every call; `name_key`,
+          `arguments_key`, `response_name_key`, `response_content_key`, and `own_line`: the opener
+          is a line of its own, as a code fence.
         - `tags`, with a tag for the function and one for each parameter: `opener` and `closer`
           around a block of functions, or neither; `function` and `parameter`, the words of the
           tags; `attribute`, for `name="…"` instead of `=…`; `trim`, if a value loses one line break
