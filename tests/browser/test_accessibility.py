@@ -47,6 +47,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         yield lab.ingest(rows([TEXTS[i // 4 % 3] for i in range(12)]))
 
 
+@pytest.mark.exhaustive(2)
 def test_the_parse_view(page: Page, tmp_path: Path) -> None:
     page.goto(export_html(several(), tmp_path / "view.html").as_uri())
     page.focus(".toolparse-raw")

@@ -38,7 +38,7 @@ def pieces(raw: str) -> Iterator[list[str]]:
 
 
 @each_case
-@pytest.mark.exhaustive(5)
+@pytest.mark.exhaustive(10)
 def test_a_text_around_a_limit_reads_alike_however_it_is_cut(
     protocol: str, limits: list[int], text: list[str | list[str]]
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import pytest
@@ -45,13 +44,6 @@ def test_pickle_and_deepcopy(result: tp.ParseResult) -> None:
     for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
         assert again == result
         assert again.calls[0].origin("/a") == result.calls[0].origin("/a")
-
-
-def test_results_come_out_of_a_process_pool(result: tp.ParseResult) -> None:
-    import multiprocessing
-
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        assert pool.submit(tp.parse, RAW, "hermes", TOOLS).result() == result
 
 
 def test_the_parts_of_the_text(result: tp.ParseResult) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evals.test_report import EVIL, FRAME, make, scored
+from tests.laws import examples
 from tests.tables import every_case
 from tests.tools import tool_named
 from toolparse_lab import parse
@@ -276,6 +277,7 @@ def test_a_case_flips_where_most_trials_differ() -> None:
     assert grid.to_dict("records")[1] == {"case_id": "mostly", "a": pytest.approx(2 / 3), "b": 0}
 
 
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("cde"), st.sampled_from("ab"), st.booleans())))
 def test_only_cases_with_both_ends_flip(rows: list[tuple[str, str, bool]]) -> None:
     grid = flip_grid_frame(frame_of([*rows]), ["arm"], name_of)

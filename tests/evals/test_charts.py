@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evals.test_report_order import trials
+from tests.laws import examples
 from tests.render_samples import HOSTILE
 from toolparse_lab.core.errors import MissingExtra, UnknownName
 from toolparse_lab.evals.frames.recorded import trials_frame
@@ -143,7 +144,7 @@ def test_no_name_can_end_the_script_that_a_chart_is_shown_by() -> None:
 
 
 @given(st.lists(st.text(max_size=70), min_size=2, max_size=2, unique=True))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_any_name_is_drawn_as_one_row(names: list[str]) -> None:
     shown = [drawable(name) for name in names]
     assert len(set(shown)) == len(set(map(visible, names)))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
+from tests.laws import examples
 from tests.tables import every_case
 from toolparse_lab import parse
 from toolparse_lab.core.toolspec import tool_specs
@@ -161,7 +162,7 @@ def rearranged(draw: st.DrawFn, arguments: dict[str, Any]) -> dict[str, Any]:
     return dict(value)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_the_short_cut_says_what_origins_and_steps_say(data: st.DataObject) -> None:
     protocol, raw = data.draw(json_texts() | native_texts() | markup_texts())
