@@ -169,15 +169,7 @@ def test_the_sign_of_zero_survives(text: str) -> None:
     assert write_canonical(coerced.value) == f'{{"n":{wanted}}}'
 
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "n": {"type": "Number"}, "f": {"type": "float64"}, "i": {"type": "int64"},
-        "b": {"type": "BOOL"}, "s": {"type": "string"}, "l": {"type": "array"},
-        "u": {"type": ["integer", "null"]},
-        "o": {"type": "object", "properties": {"i": {"type": "integer"}}},
-    },
-}  # fmt: skip
+SCHEMA = object_schema(n="Number", f="float64", i="int64", b="BOOL", s="string", l="array", u={"type": ["integer", "null"]}, o=object_schema(i="integer"))  # fmt: skip
 
 
 @every_case
