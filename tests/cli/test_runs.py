@@ -538,6 +538,12 @@ def test_a_store_that_is_not_there_is_not_made(
         assert main(command) == 2
         assert "there is no store here" in capsys.readouterr().err
     assert not (project / "runs.db").exists()
+    tp.Lab(project / "new.db").close()
+    for verb in ("view", "report", "compare"):
+        assert main([verb, "--store", "new.db"]) == 2
+        err = capsys.readouterr().err
+        assert "there are no runs in it" in err
+        assert "`toolparse ingest`" in err
     (project / "text.db").write_text("this is no database " * 50)
     assert main(["list", "--store", "text.db"]) == 2
     assert "this file is no store" in capsys.readouterr().err

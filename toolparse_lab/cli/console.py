@@ -338,10 +338,7 @@ _FLAGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"tp\.Model\(name, api_base=…\)", "`api_base` of [models.NAME]"),
         (r"give Model\(price=\.\.\.\)", "give `price = [input, output]` in [models.NAME]"),
         (r"tp\.protocols\(\)", "`toolparse list protocols`"),
-        (
-            r"lab\.runs\(\), or open another store: tp\.Lab\(path\)",
-            "`toolparse list`, or name another store: --store PATH",
-        ),
+        (r"open another store: tp\.Lab\(path\)", "name another store: --store PATH"),
         (r"lab\.runs\(\)", "`toolparse list`"),
         (r"(?m)^(  expected: .*\b0 or more), or None$", r"\1"),
         (r"by max_calls\b", "by --max-calls"),

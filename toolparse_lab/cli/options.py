@@ -357,7 +357,7 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
             raise BadOptions(
                 "there is no store here",
                 got=store,
-                hint="--store names another one; `toolparse demo` or `toolparse run` makes one",
+                hint="--store names another one; `toolparse ingest`, `run` and `demo` make one",
             )
         say(f"toolparse: the store is {nearest}")
         store = str(nearest)

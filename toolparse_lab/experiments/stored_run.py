@@ -80,11 +80,12 @@ def find_run(store: Store, run_id: str) -> RunRecord:
             hint="write more of the id",
             code="unknown-run",
         )
+    seen = "see lab.runs()" if ids else "record one, such as by lab.ingest"
     raise UnknownName(
         "there is no run of this id in this store",
         got=run_id,
         expected=recent or "there are no runs in it",
-        hint=near(run_id, ids) or "see lab.runs(), or open another store: tp.Lab(path)",
+        hint=near(run_id, ids) or f"{seen}, or open another store: tp.Lab(path)",
         code="unknown-run",
     )
 
