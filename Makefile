@@ -136,7 +136,7 @@ proxy: $(PROXY)/.ready
 
 # The newest versions have their turn in `make pytest`. `make test` asks one case of each test here.
 # Left out is what asks neither litellm nor a database for more than the other modules do.
-LOWEST_WITHOUT := crash lane provider_matrix provider_variants secrets settings setup store_faults store_floors types
+LOWEST_WITHOUT := crash lane settings setup store_faults store_floors types
 lowest-quick: LOWEST_ARGS := --quick -n 0
 lowest: LOWEST_ARGS := -n $(JOBS)
 lowest lowest-quick: $(LOWEST)/.ready
