@@ -56,6 +56,7 @@ _TABLE = (
     # the sentence before
     Evidence("example", 3.5, "the words before it introduce an example"),
     Evidence("reported", 3.5, "the words before it are about what somebody else says"),
+    Evidence("source", 2.0, "the words before it name a text of others"),
     Evidence("refusal", 2.5, "the words before it say that it is not done"),
     Evidence("instead", 1.0, "the words before it are about something else to do", False),
     Evidence("advice", 2.25, "the words before it say what others can do"),
@@ -197,8 +198,7 @@ _ENDS_MARKED = re.compile(
 _MENTIONED = _words(rf"{_SUCH_AS}|{_SAMPLE}")
 _FORMAT = _words(
     r"formats?|shapes?|of the form|der form|de la forme|de la forma|da forma|della forma|feste form"
-    r"|form[ea] fi(?:xe|ja|xa|ssa)|syntax|templates?|usage|snippets?|documentation|docs|manual"
-    r"|tutorials?|signature"
+    r"|form[ea] fi(?:xe|ja|xa|ssa)|syntax|templates?|usage|snippets?|signature"
     r"|placeholders?|how to|would look|looks? like|see|vorlage|anleitung|schreibweise|aussehen"
     r"|formato|sintaxis|sintaxe|sintassi|plantilla|modelo|syntaxe|modèle|gabarit|opmaak|sjabloon"
     r"|składni\w*|szablon\w*|wyglądać|формат\w*|синтаксис\w*|шаблон\w*|выгляд\w+",
@@ -282,7 +282,7 @@ _SUPPOSED = re.compile(
 )
 # Where the words of others are.
 _SOURCES = (
-    r"documentation|docs|manual|handbook|tutorial|guide|readme|message|mail|letter|page|log"
+    r"documentation|docs|manual|handbook|tutorials?|guide|readme|message|mail|letter|page|log"
     r"|transcript"
     r"|handbuch|anleitung|nachricht|brief|seite|protokoll|tutoriel|manuel|courrier|mensaje|carta"
     r"|página|messaggio|manuale|lettera|pagina|mensagem|handleiding|bericht|brief|podręcznik\w*"
@@ -346,6 +346,12 @@ _REPORTED = re.compile(
     "|줄이 있습니다)\\s*[:：。]?\\s*\\Z",
     re.IGNORECASE,
 )
+# What somebody says or contains is still to be found out: "Let me see what the file says:".
+_WONDERS = re.compile(
+    r"(?<!\w)(?<! is )(?<! are )(?<!['’]s )(?<!voici )(?<!ecco )(?<!вот )"
+    r"(?:what|who|where|how|whether|was|wer|ob|ce que?|qué|cosa|o que|wat|co|что)(?!\w)",
+    re.IGNORECASE,
+)
 _INTENT = _words(
     r"i['’](?:ll|m|ve)|i (?!can|could|would|might|should|was|were|am told|have been)\w+|let me"
     r"|let['’]s|we['’]ll"
@@ -356,6 +362,7 @@ _INTENT = _words(
     r"|again|once more|noch\s?mals?|noch einmal|neue|de nouveau|nouvelle|de nuevo|otra vez|nueva"
     r"|nova|novamente|opnieuw|nogmaals|снова|ещё раз|новый"
     r"|ich|wir|jetzt|nun|zuerst|dann|hier|je(?! voor)|j['’]\w+|nous|voici|maintenant|d['’]abord"
+    r"|voyons|vediamo|veamos|vejamos"
     r"|voy|vamos|ahora|primero|aquí|consulto|busco|vou|agora|primeiro|aqui|sto|vado|ora|prima|ecco"
     r"|adesso|ik|we|nu|eerst|even|hier|teraz|zaraz|najpierw|oto|sprawdz\w+"
     r"|я|мы|сейчас|теперь|сначала|давай\w*",
@@ -581,7 +588,8 @@ def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
     names: list[str] = []
     if _introduces_example(sentence):
         names.append("example")
-    if is_lead and _REPORTED.search(sentence):
+    acts = is_working_on(sentence)
+    if is_lead and _REPORTED.search(sentence) and not (acts and _WONDERS.search(sentence)):
         names.append("reported")
     if _REFUSAL.search(sentence):
         names.append("refusal")
@@ -597,7 +605,7 @@ def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
         if is_supposed and "advice" not in names:
             names.append("advice")
         if _OF_SOURCE.search(_clause(sentence)) and "reported" not in names:
-            names.append("reported")
+            names.append("source")
         if _ABOUT_CALLS.search(_clause(sentence).lstrip(" ,;，；、")):
             names.append("about-calls")
     if _STEP.match(line):
@@ -606,12 +614,18 @@ def evidence_of_lead(line: str, plain: bool) -> tuple[str, ...]:
         names.append("asks")
     # Words about what is done count against others, and against a frame.
     is_undone = not {"about-calls", "advice", "asks", "refusal", "reported"}.isdisjoint(names)
+    if marked := acts and _MARKED.match(sentence):  # "here is" an example says nothing is done
+        sentence = sentence[marked.end() :]
+        acts = is_working_on(sentence)
+    is_own = acts or _FIRST_PERSON.search(sentence) is not None
+    if is_lead and not is_own and _REFUSAL.search(_clause(sentence)):
+        names.append("unsaid")
     if not plain and is_lead and _PAST.search(sentence):
         names.append("past")
     elif (
         (names or not plain)
         and not is_undone
-        and is_working_on(sentence)
+        and acts
         and (_FIRST_PERSON.search(sentence) or not _acts_for_others(sentence))
     ):
         names.append("intent")
@@ -819,7 +833,7 @@ def evidence_between(before: str, after: str) -> tuple[str, ...]:
     goes_on = has_words and _GOES_ON.match(rest) and not _IS_OVER.search(lead)
     is_inside = before[-1:] not in ("", "\n") or after[:1] not in ("", "\n")
     breaks_off = lead.rstrip().endswith((",", "，", "、"))
-    is_open = breaks_off or not (_ANY_COLON.search(lead) or is_working_on(lead))
+    is_open = breaks_off or not (_ANY_COLON.search(lead) or is_working_on(last_sentence(lead)))
     is_within = before[-1:] not in ("", "\n") and after[:1] not in ("", "\n")
     if goes_on and (
         (is_inside and is_long(rest.partition("\n")[0]) and not _WORKS_ON.search(rest))
