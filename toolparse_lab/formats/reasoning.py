@@ -84,6 +84,7 @@ MARKS: tuple[Mark, ...] = (
          ("<|open|>response<|sep|>",), late=("<|open|>tools<|sep|>",), lone=True),
     Mark("[unused16]", ("[unused17]",), "openPangu", lone=True),
     Mark("<unused94>thought", ("<unused95>",), "MedGemma", lone=True),
+    Mark('<details type="reasoning"', ("</details>",), "Open WebUI"),
     Mark("Here is my thought process:", _GRANITE_END, "Granite 3", first=True),
     Mark("Here's my thought process:", _GRANITE_END, "Granite 3", first=True),
     Mark("Here are my reasoning steps:", ("[BEGIN FINAL RESPONSE]",), "Apriel",
@@ -229,7 +230,9 @@ def _thought(mark: Mark, end: int) -> Thought:
 
 def _may_be_shape(text: str, at: int) -> bool:
     so_far = _SHAPE_SO_FAR.match(text, at)
-    return so_far is not None and (so_far["element"] is None or _is_name(so_far["element"]))
+    if so_far is None or so_far["element"] is None or _is_name(so_far["element"]):
+        return so_far is not None
+    return ends_inside(text[at : at + _LONGEST].lower(), 0, _odd_openers())
 
 
 def _words_at(text: str, at: int, final: bool) -> tuple[int, Thought] | NeedMore | None:
@@ -363,6 +366,23 @@ class ThoughtBody(BodyScanner):
         start, end = self._at + match.start(), self._at + match.end()
         is_stop = match["stop"] is not None
         return Close(start, start, "implicit") if is_stop else Close(start, end, "closer")
+
+
+def encloses(before: str, after: str) -> bool:
+    """Return True if an element whose name may say reasoning is open between two texts, and holds
+    words of both.
+
+    >>> encloses("Well.\\n<plan>I could call", "but no.</plan>"), encloses("<plan>", "</plan>")
+    (True, False)
+    """
+    for shape in _SHAPE.finditer(before):
+        name = shape["element"]
+        if name and _is_name(name) and before[shape.end() :].strip():
+            ends = _ends_by_name(name, False)
+            end = None if ends.search(before, shape.end()) else ends.search(after)
+            if end is not None and after[: end.start()].strip():
+                return True
+    return False
 
 
 def body_in_prompt() -> ThoughtBody:

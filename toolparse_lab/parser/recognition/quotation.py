@@ -95,6 +95,7 @@ _TABLE = (
     Evidence("contrast", 3.0, "it is held against something else"),
     Evidence("letter", 3.0, "it is in a letter"),
     Evidence("closed-markup", 4.0, "a block of markup ends after it"),
+    Evidence("thought", 6.0, "it is among what the answer thinks"),
     Evidence("intent-after", -1.5, "the words after it go on with the work", False),
     Evidence("request", 3.5, "the request asks for an example"),
 )

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from ...core.types import Segment, ToolCall
 from ...core.types.call import is_repeat
+from ...formats.reasoning import encloses
 from .pages import begins_with_element
 from .quotation import (
     evidence_about,
@@ -69,6 +70,8 @@ class _Group:
         names = ["line" if self.is_bare else "delimiters", *leads, *said]
         if self.before.strip() and self.after.strip():
             names += evidence_between(self.before, self.after)
+            if "</" in self.after and encloses(self.before, self.after):
+                names.append("thought")
             if said and "intent" not in leads and "intent-after" not in said:
                 names += [name for name in evidence_about(lead) if name not in names]
         if self.before.strip() and ends:
