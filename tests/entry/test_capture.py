@@ -289,6 +289,10 @@ def test_a_call_whose_arguments_were_lost_is_not_whole() -> None:
         start, {"type": "content_block_delta", "index": 0, "delta": empty}, stop, *end
     ]  # fmt: skip
     assert [c.arguments for c in tp.parse(capture(said), tools=[NOTE]).calls if c.ok] == [{}]
+    for piece in ('ext": "b"}', '{"text": "b'):  # the other half was lost
+        said[1]["delta"] = {"type": "input_json_delta", "partial_json": piece}
+        for tools in ([NOTE], [bare], None):
+            assert not any(c.ok for c in tp.parse(capture(said), tools=tools).calls)
 
 
 def test_a_text_stays_a_text() -> None:

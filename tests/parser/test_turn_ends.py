@@ -58,7 +58,8 @@ def test_many_of_them_take_linear_time(piece: str) -> None:
 _PAIRS = (
     ("### Instruction:", "### Response:"), ("Human:", "Assistant:"), ("USER:", "ASSISTANT:"),
     ("**User:**", "**Assistant:**"), ("### Input:", "### Output:"), ("user", "assistant"),
-    ("User:", "Bot:"), ("用户：", "助手："),
+    ("User:", "Bot:"), ("用户：", "助手："), ("[USER]", "[ASSISTANT]"), ("[|Human|]", "[|AI|]"),
+    ("<|Human|>", "<|Bot|>"),
 )  # fmt: skip
 _HEADINGS = (
     "## Return of the tide tables\n", "## Return of v1.2\n", "USER: wants the count\n", "Human: resources asked.\n",

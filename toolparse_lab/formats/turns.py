@@ -60,8 +60,9 @@ TURNS: dict[str, Turns] = {
     "lfm2": Turns(ends=("<|im_end|>",), results=("<|tool_response_start|>",)),
     "bielik": Turns(ends=("<|im_end|>",), results=("<|function_output|>",)),
     "internlm": Turns(
-        ends=("<|im_end|>", "<eoa>"), user=("<|User|>",), system=("<|System|>",),
+        ends=("<|im_end|>", "<eoa>"), user=("<|User|>", "<|Human|>"), system=("<|System|>",),
         assistant=("<|Bot|>",)),
+    "jais": Turns(user=("[|Human|]",), assistant=("[|AI|]",)),
     # Mistral's older templates as well; what follows [/INST] is the answer
     "llama2": Turns(ends=("</s>",), user=("[INST]",), system=("<<SYS>>",), assistant=("[/INST]",)),
     # CWM and Functionary 3 as well

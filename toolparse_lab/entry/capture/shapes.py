@@ -95,7 +95,7 @@ class Assembly:
         self.calls = CallPieces()
         self.has_objects = False  # in the place of the text of arguments
         self.items = _CallItems()
-        self.inputs: set[Any] = set()  # Anthropic's blocks whose input came, be it empty
+        self.inputs: dict[Any, bool] = {}  # Anthropic's blocks with input -> if it has text
         # Names of the tools that the request offered, where the response repeats them.
         self.offered: frozenset[str] = frozenset()
         # Of a call whose arguments come value by value, see `partial_arguments`.
@@ -755,13 +755,14 @@ def take_anthropic_event(event: Any, assembly: Assembly) -> bool:
         elif part == "thinking_delta":
             assembly.think(get(delta, "thinking"))
         elif part == "input_json_delta":
-            assembly.inputs.add(index)
-            assembly.call(("block", index), arguments=get(delta, "partial_json"))
+            piece = get(delta, "partial_json")
+            assembly.inputs[index] = bool(piece) or assembly.inputs.get(index, False)
+            assembly.call(("block", index), arguments=piece)
         elif part not in _QUIET_DELTAS and keys_of(delta):
             assembly.miss(part, delta)
     elif kind == "content_block_stop":
         # A call without arguments has one piece of input, which is empty; none at all was lost.
-        if index in assembly.inputs:
+        if assembly.inputs.get(index) is False:
             assembly.state(("block", index), arguments={})
     elif kind == "message_delta":
         assembly.identify(event)

@@ -103,7 +103,7 @@ _LONE_HEADERS = [token for turns in _rows if not turns.ends for token in turns.f
 def _line_of(roles: str, headings: str) -> re.Pattern[str]:
     # The header of a role at any indent. Headings of sections have the sign of one.
     end = r"[*_]{0,2}[ \t]*(?:[:\uff1a]|$)"
-    role = rf"(?:[*_#]{{1,6}}[ \t]?)?(?:{roles}){end}|#{{1,6}}[ \t]?(?:{headings}){end}"
+    role = rf"(?:[*_#]{{1,6}}[ \t]?)?\[?(?:{roles})\]?{end}|#{{1,6}}[ \t]?(?:{headings}){end}"
     return re.compile(rf"^[ \t]*+(?:{role})", re.IGNORECASE | re.MULTILINE)
 
 
