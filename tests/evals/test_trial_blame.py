@@ -119,7 +119,7 @@ def test_the_view_of_a_trial_names_the_layer(tmp_path: Path, capsys: Any) -> Non
         run = lab.ingest([case["row"]], progress=False)
         trial = run.trials()[0]
     assert main(["view", "latest", trial.trial_id, "--store", store]) == 0
-    assert "broken by server" in capsys.readouterr().out
+    assert "blame:  server" in capsys.readouterr().out
 
 
 # A verdict and a template's findings as pages: evidence at its place, and nothing that acts.

@@ -369,7 +369,7 @@ def _put_trial(trial: Trial, colored: bool) -> None:
     if completion is not None and not completion.ok:
         lines.append(f"error:  {completion.error_kind}: {completion.error_message}")
     if trial.blame.layer != "none":
-        lines.append(f"broken by {trial.blame.explained()}")
+        lines.append(f"blame:  {trial.blame.explained()}")
     put(visible("\n".join(lines)))
     if trial.result is not None:
         put("\n" + render_ansi(trial.result, color=colored))
