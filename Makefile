@@ -135,8 +135,9 @@ frameworks: .venv-frameworks/.ready
 proxy: $(PROXY)/.ready
 
 # The newest versions have their turn in `make pytest`. `make test` asks one case of each test here.
-# Left out is what asks neither litellm nor a database for more than the other modules do.
-LOWEST_WITHOUT := crash lane settings setup store_faults store_floors types
+# Left out are the figures of providers, which are of the newest litellm, and what asks neither litellm
+# nor a database for more than the other modules do.
+LOWEST_WITHOUT := crash lane provider_matrix provider_variants settings setup store_faults store_floors types
 lowest-quick: LOWEST_ARGS := --quick -n 0
 lowest: LOWEST_ARGS := -n $(JOBS)
 lowest lowest-quick: $(LOWEST)/.ready
