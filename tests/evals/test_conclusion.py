@@ -129,6 +129,7 @@ def test_a_run_without_answers_says_so(tmp_path: Path, capsys: pytest.CaptureFix
         plan = lab.plan(tp.example_cases(demo=True)[:2], models, [A, B])
         run = lab.run(plan, max_calls=0, progress=False)
         assert conclusion_of(run.report()).text == "There are no answers. 4 requests got no answer."
+        assert "has a target" not in str(compare_arms(run.frame(), A, B))
     assert main(["reparse", run.run_id, "--store", store, "--json"]) == 0
     assert [row["outcome"] for row in json.loads(capsys.readouterr().out)] == [None, None]
 

@@ -324,7 +324,8 @@ def compare_arms(
     strata = [c for c in check_by(trials, within or [on]) if c != on]
     part = read_under(trials, [*strata, on], policy)
     source_notes = []
-    if "verdict" in part and part["score_success"].isna().all():
+    answered = "verdict" in part and part["verdict"].notna().any()
+    if answered and part["score_success"].isna().all():
         good = executable_of(part)
         part = part.assign(score_success=good, outcome=part["verdict"])
         source_notes.append(NO_TARGETS)
