@@ -199,8 +199,8 @@ _ENDS_MARKED = re.compile(
 _MENTIONED = _words(rf"{_SUCH_AS}|{_SAMPLE}")
 _FORMAT = _words(
     r"formats?|shapes?|of the form|der form|de la forme|de la forma|da forma|della forma|feste form"
-    r"|form[ea] fi(?:xe|ja|xa|ssa)|syntax|templates?|usage|snippets?|signature"
-    r"|placeholders?|how to|would look|looks? like|see|vorlage|anleitung|schreibweise|aussehen"
+    r"|form[ea] fi(?:xe|ja|xa|ssa)|syntax|templates?|usage|snippets?|signature|placeholders?"
+    r"|how to|would look|looks? like|(?<!to )see|vorlage|anleitung|schreibweise|aussehen"
     r"|formato|sintaxis|sintaxe|sintassi|plantilla|modelo|syntaxe|modèle|gabarit|opmaak|sjabloon"
     r"|składni\w*|szablon\w*|wyglądać|формат\w*|синтаксис\w*|шаблон\w*|выгляд\w+",
     "形の|形は|格式|语法|写法|模板|构文|構文|書き方|書式|形式|형식|문법|구문|のように|次の通り|如下",
@@ -216,7 +216,7 @@ _ADVICE = _words(
     r"(?:il suffit|basta \w+|wystarczy|volstaat|достаточно|only (?:has|have) to)"
     r"|(?:you|users?|developers?|someone|anyone|people)\s+(?:\w+\s+)?"
     r"(?:can|could|would|might|may|should|must|have to|need to|use|call|write|run|type)"
-    r"|(?:one|we)\s+(?:can|could|would|might|may)"
+    r"|one\s+(?:can|could|would|might|may)"
     r"|(?:would|could|might) (?:be|look|have|call|use|write|send|run)"
     r"|(?:one|an|another|eine|une|una|uma) (?:option|way|possibility|alternative|möglichkeit"
     r"|possibilité|opción|posibilidad|opção|possibilità)|(?:might|may|could|would) help"
