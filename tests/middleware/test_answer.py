@@ -3,7 +3,6 @@ failures."""
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -67,21 +66,23 @@ def test_what_cannot_be_read_stays_as_it_was_written(broken: str) -> None:
     assert "original text" in message
 
 
-def test_calls_of_unknown_tools_may_be_calls() -> None:
-    told: list[Any] = []
-    middleware = tp.create_tool_middleware(
-        "hermes", unknown_tools="call", on_error=lambda *a: told.append(a)
-    )
-    answer = both(
-        'x <tool_call>{"name":"nope","arguments":{"a":"1"}}</tool_call> <tool_call>{</tool_call>',
-        middleware,
-    )
-    assert [c["function"] for c in answer.tool_calls] == [
-        {"name": "nope", "arguments": '{"a":"1"}'}
-    ]
-    assert answer.message["content"] == "x  <tool_call>{</tool_call>"
-    assert answer.finish_reason == "tool_calls"
-    assert {m["toolCall"] for _, m in told} == {"<tool_call>{</tool_call>"}
+@each_case
+def test_what_an_answer_is(
+    protocol: str, options: dict[str, Any], text: str, content: Any, reasoning: str | None,
+    calls: list[Any], finish: str, told: list[list[str | None]],
+) -> None:  # fmt: skip
+    """Of a whole text and of its stream, which are each told of once."""
+    errors: list[list[str | None]] = []
+
+    def tell(_: str, data: Mapping[str, Any]) -> None:
+        errors.append([data.get("toolName"), data["toolCall"], data["code"]])
+
+    answer = both(text, tp.create_tool_middleware(protocol, **options, on_error=tell))
+    assert answer.message.get("content") == content
+    assert answer.message.get("reasoning_content") == reasoning
+    assert [c["function"] for c in answer.tool_calls] == calls
+    assert answer.finish_reason == finish
+    assert errors == told * 2
 
 
 def test_each_failed_piece_is_told_once_and_a_broken_schema_not_at_all() -> None:
@@ -117,7 +118,6 @@ def test_ids_that_the_text_carries_are_kept_unless_they_stand_twice() -> None:
 
 
 def test_reasoning_of_the_text_and_of_the_provider() -> None:
-    assert both("<think>hm</think>hi").message["reasoning_content"] == "hm"
     assert "reasoning_content" not in both("hi").message
     answer = HERMES.wrap_generate(turn_of(), "hi", reasoning="before")
     assert answer.message == {"role": "assistant", "content": "hi", "reasoning_content": "before"}
@@ -142,17 +142,6 @@ def test_contents_in_parts_are_read_as_one_text() -> None:
     assert HERMES.wrap_generate(turn_of(), None).message == {"role": "assistant", "content": None}
     with pytest.raises(UnreadableInput):
         HERMES.wrap_generate(turn_of(), 3)
-
-
-def test_of_several_calls_in_one_body_those_that_are_ok_are_made_and_the_others_told() -> None:
-    told: list[Any] = []
-    middleware = tp.create_tool_middleware("hermes", on_error=lambda *a: told.append(a))
-    text = (
-        '<tool_call>[{"name":"nope","arguments":{}},{"name":"get_loc","arguments":{}}]</tool_call>'
-    )
-    answer = middleware.wrap_generate(turn_of(), text)
-    assert [c["function"]["name"] for c in answer.tool_calls] == ["get_loc"]
-    assert [(m["toolName"], m["code"]) for _, m in told] == [("nope", "call.unknown-tool")]
 
 
 def test_the_providers_own_calls_stand_behind_those_of_the_text() -> None:
@@ -237,26 +226,6 @@ def test_without_tools_an_answer_passes_through() -> None:
     assert stream.feed("") == ()
 
 
-def test_texts_inside_json_strings_are_said_as_they_mean() -> None:
-    text = json.dumps(
-        {
-            "reasoning_content": 'hm\n"x"',
-            "content": 'a\n"b" \u00e9',
-            "tool_calls": [
-                {
-                    "id": "1",
-                    "type": "function",
-                    "function": {"name": "get_weather", "arguments": "{}"},
-                }
-            ],
-        }
-    )
-    answer = both(text, tp.create_tool_middleware("openai_json"))
-    assert answer.message["reasoning_content"] == 'hm\n"x"'
-    assert answer.message["content"] == 'a\n"b" \u00e9'
-    assert len(answer.tool_calls) == 1
-
-
 def test_a_closed_stream_takes_nothing_more() -> None:
     stream = HERMES.wrap_stream(turn_of())
     stream.close("stop")
@@ -283,13 +252,8 @@ def test_the_ai_sdk_s_stream_coerces_nothing_and_its_whole_answers_do() -> None:
     assert [c["function"] for c in streamed(chosen.wrap_stream(turn), [GOOD]).tool_calls] == [FIXED]
 
 
-def test_the_ai_sdk_repairs_no_xml_and_recovers_nothing() -> None:
-    broken = "<get_weather><city>A</get_weather>"
-    assert len(both(broken, tp.xml_tool_middleware).tool_calls) == 1
-    old = tp.create_tool_middleware("morph_xml", compat="ai-sdk-2")
-    assert both(broken, old).message["content"] == broken
+def test_the_ai_sdk_recovers_nothing() -> None:
     bare = '{"name":"get_loc","arguments":{}}'
-    assert len(both(bare).tool_calls) == 1
     old = tp.create_tool_middleware("hermes", compat="ai-sdk-2")
     for answer in (
         old.wrap_generate(turn_of(old), bare),
@@ -298,9 +262,7 @@ def test_the_ai_sdk_repairs_no_xml_and_recovers_nothing() -> None:
         assert answer.message == {"role": "assistant", "content": bare}
 
 
-def test_options_say_how_answers_are_read() -> None:
-    raw = tp.create_tool_middleware("hermes", options={"coerce": "none", "recover": False})
-    assert both(GOOD, raw).tool_calls[0]["function"]["arguments"] == '{"city":"A","days":"2"}'
+def test_options_may_be_an_object() -> None:
     strict = tp.create_tool_middleware("hermes", options=tp.ParseOptions(repair=False))
     assert both(GOOD.replace("}}<", "}<"), strict).tool_calls == ()
 
