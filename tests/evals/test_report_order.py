@@ -79,6 +79,12 @@ def test_the_matrix_stands_best_first(page: str) -> None:
     assert re.findall(r'scope="col"[^>]*>(m\d)', table) == [f"m{n}" for n in reversed(range(5))]
 
 
+def test_what_many_cells_say_twice_is_folded(report: Report, page: str) -> None:
+    n = sum(cell.n for cell in html.failing_cells(report))
+    for title, answer in (("How sure", "25 intervals"), ("What goes wrong", f"{n} failures")):
+        assert f"<details><summary>{title} <small>{answer}</small>" in page
+
+
 def test_every_failure_is_behind_its_cell(report: Report, page: str) -> None:
     failed = report.headline[report.headline["score_success"] == 0]
     assert len(failed) > 50

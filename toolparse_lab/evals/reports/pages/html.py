@@ -59,7 +59,8 @@ MOST_LINES = 5_000
 MOST_CAUSES = 8
 """The causes that have a column of their own; the smallest others are counted together."""
 MOST_DOTS = 60
-_MANY = 12  # cells or differences, beyond which what the table of shares has too is folded
+_MANY = 12  # cells, beyond which what the table of shares has too is folded
+_MANY_DIFFERENCES = 6
 _WIDEST = 5  # cells in the one row of a table
 MAX_FLIPS = 100
 """How many flips a page unfolds; a notebook's output unfolds a tenth of them."""
@@ -304,7 +305,9 @@ def _contrast(report: Report, conclusion: Conclusion) -> dict[str, Any] | None:
     return {
         "title": f"{AGAINST.get(conclusion.on, 'One against the other')}, same cases",
         "table": _drawn(contrast(conclusion, report.level)),
-        "many": counted(n, "difference") if (n := len(conclusion.frame)) > _MANY else "",
+        "many": counted(n, "difference")
+        if (n := len(conclusion.frame)) > _MANY_DIFFERENCES
+        else "",
     }
 
 
@@ -529,12 +532,13 @@ def _scale(low: float, high: float) -> tuple[float, float, list[str]]:
 def _wrong(report: Report, cells: Sequence[FailingCell]) -> dict[str, Any]:
     n = sum(cell.n for cell in cells)
     if not n:
-        return {"lead": "Nothing.", "rows": []}
+        return {"lead": "Nothing.", "rows": [], "many": ""}
     most = max(cell.n for cell in cells)
     anchored = any(cell.anchor for cell in cells)
     lead = counted(n, "failure") + "." + (" A number leads to its answers." if anchored else "")
     return {
         "lead": lead,
+        "many": counted(n, "failure") if len(cells) > _MANY else "",
         "corner": " · ".join(map(word_of, report.by)),
         "causes": [
             (c.group.title, c.group.fill, ", ".join(c.group.codes)) for c in cells[0].causes
