@@ -285,6 +285,7 @@ def test_reports_of_store_files_and_frames_are_equal(tmp_path: Path) -> None:
         assert report.html(page=True) == anew.html(page=True)
     stored = run.report(by)
     assert_frame_equal(stored.frame, anew.frame)
+    anew.title = stored.title  # that of a run names its log
     assert stored.save(tmp_path / "a.xml").read_text() == anew.save(tmp_path / "b.xml").read_text()
     assert stored.trials["raw"].dtype == "Int64", "numbers, no texts"
     wrong = stored.headline.loc[stored.headline["outcome"] == "wrong_call", "trial_id"]
