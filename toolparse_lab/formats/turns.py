@@ -62,7 +62,7 @@ TURNS: dict[str, Turns] = {
     "internlm": Turns(
         ends=("<|im_end|>", "<eoa>"), user=("<|User|>", "<|Human|>"), system=("<|System|>",),
         assistant=("<|Bot|>",)),
-    "jais": Turns(user=("[|Human|]",), assistant=("[|AI|]",)),
+    "jais": Turns(ends=("<|endoftext|>",), user=("[|Human|]",), assistant=("[|AI|]",)),
     # Mistral's older templates as well; what follows [/INST] is the answer
     "llama2": Turns(ends=("</s>",), user=("[INST]",), system=("<<SYS>>",), assistant=("[/INST]",)),
     # CWM and Functionary 3 as well
