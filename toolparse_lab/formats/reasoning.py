@@ -183,6 +183,9 @@ def opens_at(
 
     first: nothing was said before.
     """
+    end = text.find(">", pos, pos + _INSIDE_SO_FAR) + 1
+    if end and _opens_nothing(text[pos:end]):
+        return None
     role = _ROLE.match(text, pos)
     at = role.end() if role else pos
     if at >= len(text):
@@ -217,6 +220,18 @@ def opens_at(
         return NEED_MORE  # it may be the text of a link
     ends = _ends_by_name(name, shape.lastgroup == "token")
     return at, Thought(shape.end() - at, "reasoning", ends=ends, tag=name)
+
+
+@lru_cache(maxsize=1024)
+def _opens_nothing(tag: str) -> bool:
+    # Whatever follows such a tag, the longer look would say so. Most tags are those of calls.
+    begin = _BRACKETED.match(tag)
+    return (
+        begin is not None
+        and begin.end() == len(tag) - 1
+        and not _may_open(begin[0])
+        and not any(role.startswith(tag) or tag.startswith(role) for role in _ROLES)
+    )
 
 
 @lru_cache(maxsize=1024)
