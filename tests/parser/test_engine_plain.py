@@ -43,6 +43,7 @@ VALUES = st.sampled_from(
      "a > b", "a < b", "[1]", "&amp;", "&", "]", "é😀", "\ud83d", "007", "\\n", "</city>", "<book>",
      "a &lt; b", "&#65;&amp;lt;", "<p>x &amp; y</p>", "a < b &lt; c", "\n\nx\n", "\nx\r\n",
      '["a &lt; b"]', '["<a> &lt; b"]', "<![CDATA[&amp;]]>", "<![CDATA[x", "a <b>b</b> & c",
+     "a.py", "print(1)", "Oslo, NO", "x+y-z /w", "no.py", "e.g. it",
      "a <b> c", "a </city, c", "a city> c", "a </param c", "a <value>b</value> c", " <i>\n", "a <\n"]
 )  # fmt: skip
 NAMES = st.sampled_from(["city", "guests", "price", "late", "tags", "other", "city"])
@@ -129,6 +130,16 @@ def test_plain_calls_are_read_in_one_look(name: str) -> None:
     parser.feed(f"I'm at it.\n\n{call}\n{call.replace('Oslo', 'Rome')}\nDone.\n{call}")
     assert isinstance(parser, StreamParser)
     assert len(parser.close().calls) == 3
+    assert parser.is_plain
+
+
+def test_a_file_name_is_plain_text_in_yaml() -> None:
+    call = "<book>\ncity: src/main.py, line(3)\n</book>"
+    teach("yaml_xml", "yaml_xml")
+    parser = Reader(tp.protocols()["yaml_xml"], TOOLS)._parser(silent=True)
+    parser.feed(f"I'm at it.\n\n{call}")
+    assert isinstance(parser, StreamParser)
+    assert parser.close().calls[0].arguments == {"city": "src/main.py, line(3)"}
     assert parser.is_plain
 
 

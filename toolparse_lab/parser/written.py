@@ -87,7 +87,8 @@ _NUMBERS = {
     "number": r"-?(?:0|[1-9][0-9]{0,9})\.[0-9]{0,8}[1-9](?![\w.])",
 }
 _BARE_TEXT = (
-    r"(?!(?i:true|false|null|none|nan|inf|infinity|yes|no|on|off|y|n)\b)[A-Za-z]\w*+(?: \w+)*"
+    r"(?!(?i:true|false|null|none|nan|inf|infinity|yes|no|on|off|y|n)\b)[A-Za-z][\w./(),+-]*+"
+    r"(?: [\w./()+-][\w./(),+-]*+)*"
 )
 _LEVELS_AROUND = 8  # at most, of what is written around the arguments
 _WORDS_BEFORE = "Let me look that up.\n"
