@@ -43,7 +43,7 @@ VALUES = st.sampled_from(
      "a > b", "a < b", "[1]", "&amp;", "&", "]", "é😀", "\ud83d", "007", "\\n", "</city>", "<book>",
      "a &lt; b", "&#65;&amp;lt;", "<p>x &amp; y</p>", "a < b &lt; c", "\n\nx\n", "\nx\r\n",
      '["a &lt; b"]', '["<a> &lt; b"]', "<![CDATA[&amp;]]>", "<![CDATA[x", "a <b>b</b> & c",
-     "a.py", "print(1)", "Oslo, NO", "x+y-z /w", "no.py", "e.g. it",
+     "a.py", "print(1)", '["a", "b c"]', "[]", '["a", 1]', "Oslo, NO", "x+y-z /w", "no.py", "e.g. it",
      "a <b> c", "a </city, c", "a city> c", "a </param c", "a <value>b</value> c", " <i>\n", "a <\n"]
 )  # fmt: skip
 NAMES = st.sampled_from(["city", "guests", "price", "late", "tags", "other", "city"])

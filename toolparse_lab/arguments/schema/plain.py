@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeAlias
 
@@ -338,6 +338,19 @@ def read_texts(texts: Iterable[tuple[str, Value]], schema_json: str, record: Rec
     return escape_surrogates("".join(parts))
 
 
+def _list_from_text(record: Record, text: str, path: str, kinds: tuple[type, ...]) -> Value:
+    # Strict JSON alone, whose items are plainly of their type.
+    if text[:1] != "[" or text[-1:] != "]":
+        return text
+    try:
+        value = read_strict(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(value, list) or not all(type(item) in kinds for item in value):
+        return text
+    return record.note("coerce.json-from-string", path, text, value)
+
+
 @lru_cache(maxsize=2048)
 def _members_of(schema_json: str) -> _Members | None:
     plain = _plain_schema(schema_json)
@@ -356,4 +369,8 @@ def _members_of(schema_json: str) -> _Members | None:
         elif leaf in _READ_AS:
             path = "/" + escape_token(name)
             by_name[name] = _Member(TEXT_READERS[leaf], LEAVES[leaf], path, key)
+        elif child.box is list and child.items is not None and not child.prefix:
+            kinds = LEAVES.get(child.items.leaf or "", ())
+            path = "/" + escape_token(name)
+            by_name[name] = _Member(partial(_list_from_text, kinds=kinds), (list,), path, key)
     return _Members(by_name, frozenset(view.required), bounds)
