@@ -582,6 +582,11 @@ def test_a_question_with_several_targets_is_judged_by_each(lab: tp.Lab) -> None:
     assert list(run.frame()["outcome"]) == ["correct", "wrong_call"] * 2
     assert len(run.plan.cases) == 2
     assert run.plan.cluster == "metadata_conversation_id"
+    # So is the second step of a task, which has another target too.
+    steps = [("q1", WANTED), ("q2", WANTED), ("q2", []), ("q1", WANTED), ("q2", [])]
+    run = lab.ingest([{**asked, "task_id": "t", "input": q, "target": t} for q, t in steps])
+    assert sorted(run.frame()["outcome"]) == ["correct"] * 3 + ["wrong_call"] * 2
+    assert set(run.frame()["metadata_conversation_id"]) == {"t"}
 
 
 def test_targets_in_a_column_of_another_name_are_named(lab: tp.Lab) -> None:

@@ -303,20 +303,15 @@ class _Building:
                     expected="the id of one of the cases given, or the input of just one",
                 )
             return self._cases.setdefault(id, self._known[id])
-        before = self._cases.get(case.id)
-        other = None if before is None else _differing(before, case, answer)
-        if other is not None:
+        told, before = case.id, self._cases.get(case.id)
+        while before is not None and (other := _differing(before, case, answer)):
             # One id stands for several questions: the steps of a task, the turns of a chat. Or one
             # question has several targets, as where what tells them apart is in no column.
-            id = f"{case.id} {question_id(case)}"
-            if other == "target":
-                told = write_canonical(list(case.target or ()))
-                id = f"{case.id} {hashlib.sha256(told.encode()).hexdigest()[:10]}"
-                self._shared[case.id] = self._shared[id] = case.id
-            elif case.id == question_id(case):
+            if other != "target" and case.id == question_id(case):
                 id = question_id(case, digits=32)
             else:
-                self._shared[case.id] = self._shared[id] = case.id
+                id = f"{case.id} {_digest(case) if other == 'target' else question_id(case)}"
+                self._shared[told] = self._shared[id] = told
             case = replace(case, id=id)
             before = self._cases.get(case.id)
         if before is not None:
@@ -442,6 +437,11 @@ def _has_calls(x: Any) -> bool:
         and bool(x)
         and all(isinstance(item, dict) and {"name", "arguments"} <= item.keys() for item in x)
     )
+
+
+def _digest(case: Case) -> str:
+    target = write_canonical(list(case.target or ()))
+    return hashlib.sha256(target.encode()).hexdigest()[:10]
 
 
 def _differing(before: Case, case: Case, answer: Answer) -> str | None:
