@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -132,12 +132,33 @@ def damaged(size: int, every: int) -> str:
     return "[" + ", ".join(items) + "]"
 
 
+class Lines:
+    """A process that answers each line of JSON with one."""
+
+    def __init__(self, command: list[Any]) -> None:
+        self._process = subprocess.Popen(
+            list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, **task: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(task) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline() or "{}")
+        return answer
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
 class Node:
     """The npm package in a process of its own; None answers where it is missing."""
 
     def __init__(self, folder: str | None) -> None:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Lines | None = None
         node, npm = shutil.which("node"), shutil.which("npm")
         if node is None or npm is None:
             return
@@ -151,34 +172,20 @@ class Node:
             )
             if done.returncode:
                 return
-        script = Path(__file__).with_name("peer.mjs")
-        command = [node, str(script), folder]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._process = Lines([node, Path(__file__).with_name("peer.mjs"), folder])
 
     def ms(self, kind: str, protocol: str, text: str, repeat: int, chunk: int = 4) -> float | None:
-        process = self._process
-        if process is None or process.stdin is None or process.stdout is None:
+        if self._process is None:
             return None
-        task = {
-            "kind": kind,
-            "protocol": protocol,
-            "text": text,
-            "tools": TOOLS,
-            "repeat": repeat,
-            "chunk": chunk,
-        }
-        process.stdin.write(json.dumps(task) + "\n")
-        process.stdin.flush()
-        answer = json.loads(process.stdout.readline() or '{"error": "gone"}')
+        answer = self._process.ask(
+            kind=kind, protocol=protocol, text=text, tools=TOOLS, repeat=repeat, chunk=chunk
+        )
         ms: float | None = answer.get("ms")
         return ms
 
     def close(self) -> None:
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            self._process.close()
         if self._temporary is not None:
             self._temporary.cleanup()
 
@@ -199,7 +206,7 @@ def feed(protocol: str, text: str, chunk: int = 4) -> None:
     parser.close()
 
 
-Row = tuple[str, float, dict[str, float | None]]
+Row = tuple[str, float, Mapping[str, "float | str | None"]]
 
 
 def rows(node: Node, quick: bool) -> Iterator[Row]:
@@ -309,36 +316,27 @@ class Server:
     """The parsers of an added release in a process of their own, see `peer_python.py`."""
 
     def __init__(self, package: str) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Lines | None = None
         self.name = package
-        try:
+        with contextlib.suppress(tp.errors.SetupError):
             added = reader_added(package)
-        except tp.errors.SetupError:
-            return
-        self.name = str(added).replace("==", " ")
-        script = Path(__file__).with_name("peer_python.py")
-        words = [python_of_readers(), script, package, added.folder, script.parent.parent]
-        self._process = subprocess.Popen(
-            list(map(str, words)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+            self.name = str(added).replace("==", " ")
+            script = Path(__file__).with_name("peer_python.py")
+            root = script.parent.parent
+            self._process = Lines([python_of_readers(), script, package, added.folder, root])
 
     def turn(self, parser: str, text: str, wanted: list[list[str]], chunk: int, runs: int) -> Any:
-        process = self._process
-        if process is None or process.stdin is None or process.stdout is None:
+        if self._process is None:
             return "not added"
         tools = [{"type": "function", "function": tool} for tool in TOOLS]
-        task = {"parser": parser, "text": text, "tools": tools, "chunk": chunk, "runs": runs}
-        process.stdin.write(json.dumps(task) + "\n")
-        process.stdin.flush()
-        answer = json.loads(process.stdout.readline() or "{}")
+        answer = self._process.ask(parser=parser, text=text, tools=tools, chunk=chunk, runs=runs)
         if _decoded(answer.get("calls", [])) != _decoded(wanted):
             return OTHERWISE
         return answer["seconds"]
 
     def close(self) -> None:
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            self._process.close()
 
 
 def _decoded(calls: list[list[str]]) -> Any:
@@ -453,6 +451,18 @@ def repeat_parse(text: str, protocol: str) -> None:
         tp.parse(text, protocol, TOOLS)
 
 
+def _printed(row: Row) -> dict[str, Any]:
+    name, ours, peers = row
+    beside = "  ".join(
+        f"{peer} {ms:.2f} ({ms / ours:.1f}x)"
+        if isinstance(ms, (int, float))
+        else f"{peer} {ms or 'not installed or failed'}"
+        for peer, ms in peers.items()
+    )
+    print(f"{name:48} {ours:10.2f}   {beside}", flush=True)
+    return {"what": name, "ms": ours, **{f"{p}_ms": ms for p, ms in peers.items()}}
+
+
 def main(argv: list[str]) -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--node", metavar="FOLDER", help="folder with the npm package installed")
@@ -463,27 +473,13 @@ def main(argv: list[str]) -> int:
         f"Python {platform.python_version()}, toolparse_lab {tp.__version__}; CPU milliseconds, "
         "least of several runs"
     )
-    figures: list[dict[str, Any]] = []
     with node_peer(chosen.node) as node:
-        for name, ours, peers in rows(node, chosen.quick):
-            beside = "  ".join(
-                f"{peer} {ms:.2f} ({ms / ours:.1f}x)"
-                if ms is not None
-                else f"{peer} not installed or failed"
-                for peer, ms in peers.items()
-            )
-            print(f"{name:48} {ours:10.2f}   {beside}", flush=True)
-            figures.append({"what": name, "ms": ours, **{f"{p}_ms": ms for p, ms in peers.items()}})
+        figures = [_printed(row) for row in rows(node, chosen.quick)]
     faster: dict[str, list[str]] = {}
     for name, least in beside_servers():
         own = least.pop("ours")
         assert isinstance(own, float)
-        beside = "  ".join(
-            f"{peer} {ms}" if isinstance(ms, str) else f"{peer} {ms:.2f} ({ms / own:.1f}x)"
-            for peer, ms in least.items()
-        )
-        print(f"{name:48} {own:10.2f}   {beside}", flush=True)
-        figures.append({"what": name, "ms": own, **{f"{p}_ms": ms for p, ms in least.items()}})
+        figures.append(_printed((name, own, least)))
         for peer in (peer for peer, ms in least.items() if isinstance(ms, float) and ms < own):
             faster.setdefault(peer, []).append(name.removeprefix("1,000 small "))
     print("faster than this package:", end=" ")
