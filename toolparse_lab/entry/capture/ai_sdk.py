@@ -7,8 +7,9 @@ from typing import Any
 
 from ...core.types.call_pieces import label
 from ...core.types.call_pieces import member as get
+from .assembly import Assembly, plain
 from .parts import first_of, take_part
-from .shapes import Assembly, counts_of_usage, items, parts_in, plain
+from .shapes import counts_of_usage, items, parts_in
 
 _REASONS = {"tool-calls": "tool_calls", "content-filter": "content_filter"}
 _TEXTS = ("text", "textDelta", "delta")

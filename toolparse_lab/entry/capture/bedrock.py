@@ -10,9 +10,10 @@ from typing import Any
 from ...core.types.call_pieces import label
 from ...core.types.call_pieces import member as get
 from ...core.values import read_strict
+from .assembly import Assembly, keys_of, plain
 from .frames import frames_in
-from .parts import keys_of, take_part
-from .shapes import Assembly, counts_of_usage, items, plain, take_own_message
+from .parts import take_part
+from .shapes import counts_of_usage, items, take_own_message
 
 _REASONS = {
     "end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length",

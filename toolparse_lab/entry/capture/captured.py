@@ -21,13 +21,13 @@ from ...core.types.options import RawLike, TokenizerLike
 from ...core.types.server import ServerReading
 from ...core.types.tokens import Tokens
 from ...core.values import read_strict, write_canonical
+from .assembly import Assembly, keys_of
 from .bedrock import events_in, passed_on
 from .frames import events_of, frames_in
 from .gemini import is_gemini
 from .known import is_event, is_piece_alone, is_written, nearest_shape, take_chunk, take_response
-from .partial_arguments import end_partial
-from .parts import keys_of
-from .shapes import Assembly, eats, is_ollama, items
+from .parts import end_partial
+from .shapes import eats, is_ollama, items
 
 # Server-sent events. Nothing here raises on account of the text: a line that ended early, an event
 # that is not JSON, comments and unknown fields are part of real dumps. The unreadable part counts,

@@ -6,8 +6,9 @@ from typing import Any
 
 from ...core.types.call_pieces import label
 from ...core.types.call_pieces import member as get
+from .assembly import Assembly
 from .parts import first_of, take_part
-from .shapes import Assembly, counts_of_usage, items, parts_in, take_own_message
+from .shapes import counts_of_usage, items, parts_in, take_own_message
 
 _REASONS = {
     "COMPLETE": "stop", "STOP_SEQUENCE": "stop", "MAX_TOKENS": "length", "TOOL_CALL": "tool_calls",

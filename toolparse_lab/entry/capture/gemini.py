@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.types.call_pieces import member as get
-from .partial_arguments import end_partial
-from .parts import first_of, take_part
-from .shapes import Assembly, counts_of_usage, items, parts_in, place_of, plain
+from .assembly import Assembly, plain
+from .parts import end_partial, first_of, take_part
+from .shapes import counts_of_usage, items, parts_in, place_of
 
 # Python's client writes names with underscores, and finish reasons as words of an enum or numbers.
 _FEEDBACK = ("promptFeedback", "prompt_feedback")

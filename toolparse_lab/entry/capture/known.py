@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 
 from ...core.types.call_pieces import member as get
 from . import ai_sdk, bedrock, cohere, gemini, shapes
-from .parts import keys_of
-from .shapes import Assembly
+from .assembly import Assembly, keys_of
 
 _Question: TypeAlias = Callable[[Any], bool]
 _Taker: TypeAlias = Callable[[Any, Assembly], bool]

@@ -2,25 +2,24 @@
 
 # How it works. A part says its kind by `type` (pydantic-ai: `part_kind`), Gemini's and Bedrock's by
 # the one member that they have. A kind is either read (`_READERS`), or known to say nothing that a
-# client has to read or to execute (`_SEEN`: media, citations, signatures, the tools that a server
-# runs itself, results). Whatever is in neither table is missed, with its keys: a part that nobody
-# knows may be a call. Responses API items, Anthropic's blocks, AI SDK parts and OpenTelemetry's
-# GenAI parts differ in the names of members alone, so their readers are the same.
+# client has to read or to execute (`assembly.is_seen`). Whatever is in neither table is missed,
+# with its keys: a part that nobody knows may be a call. Responses API items, Anthropic's blocks,
+# AI SDK parts and OpenTelemetry's GenAI parts differ in the names of members alone, so their
+# readers are the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from io import StringIO
+from typing import Any, TypeAlias
 
 from ...core.types.call_pieces import json_value, label
 from ...core.types.call_pieces import member as get
 from ...core.values import write_canonical
-from .partial_arguments import take_partial
+from .assembly import Assembly, is_seen, keys_of, plain_kind
 
-if TYPE_CHECKING:
-    from .shapes import Assembly
-
-_Reader: TypeAlias = "Callable[[Any, Assembly, Any], bool]"
+_Reader: TypeAlias = Callable[[Any, Assembly, Any], bool]
 
 IDS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "id")
 NAMES = ("name", "toolName", "tool_name")
@@ -29,32 +28,6 @@ _TEXTS = ("text", "content", "value")
 _THOUGHTS = ("thinking", "text", "reasoning", "reasoningText", "reasoning_text")
 _LISTED_THOUGHTS = ("content", "summary")
 
-_SEEN = frozenset((
-    # media and references
-    "audio", "blob", "document", "file", "image", "image_file", "image_url", "input_audio",
-    "input_file", "input_image", "media", "output_audio", "output_image", "resource",
-    "resource_link", "uri", "video", "video_url", "citation", "reference", "references",
-    "search_result", "source", "source_document", "source_url", "url_citation", "container_upload",
-    # what only the provider can read
-    "compaction", "encrypted", "item_reference", "reasoning_encrypted", "redacted_reasoning",
-    "redacted_thinking", "signature", "cache_point", "guard_content", "fallback",
-    # tools that the server runs itself, and their results
-    "server_tool_use", "server_tool_call", "server_tool_result", "server_tool_call_response",
-    "mcp_tool_use", "mcp_tool_result", "web_search_tool_result", "web_fetch_tool_result",
-    "code_execution_tool_result", "bash_code_execution_tool_result",
-    "text_editor_code_execution_tool_result", "tool_search_tool_result", "advisor_tool_result",
-    "web_search_call", "x_search_call", "collections_search_call", "file_search_call",
-    "code_interpreter_call", "code_execution_call", "image_generation_call", "view_image_call",
-    "view_x_video_call", "mcp_call", "mcp_list_tools", "mcp_approval_request",
-    "mcp_approval_response", "tool_search_call", "tool_search_output", "builtin_tool_call",
-    "builtin_tool_return", "tool_execution", "tool_reference", "google_search_call",
-    "google_search_result", "url_context_call", "url_context_result", "code_execution_result",
-    "mcp_server_tool_call", "mcp_server_tool_result",
-    # results of the client's tools, and marks of an SDK
-    "tool_result", "tool_call_response", "tool_response", "tool_return", "tool_error",
-    "tool_output_denied", "tool_approval_request", "tool_approval_response", "function_response",
-    "function_call_output", "custom_tool_call_output", "step_start", "step_finish", "retry_prompt",
-))  # fmt: skip
 _OF_TEXT = frozenset((
     "type", "part_kind", "id", "text", "content", "value", "thought", "thoughtSignature",
     "thought_signature", "signature", "annotations", "logprobs", "citations", "index", "phase",
@@ -67,8 +40,12 @@ _SERVER_TOOLS = frozenset((
     "x_keyword_search", "x_semantic_search", "x_user_search", "x_thread_fetch", "view_image",
     "view_x_video", "code_execution", "collections_search", "file_search",
 ))  # fmt: skip
-
-
+_Texts: TypeAlias = list[tuple[Any, Any]]
+"""places of the texts that are being written, each a node and a step"""
+# `$.a.b[0]`, and `$['a b']`.
+_STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\[(?:'([^']*)'|"([^"]*)")\]""")
+_VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
+_SNAKE = {name: re.sub("[A-Z]", lambda m: f"_{m[0].lower()}", name) for name in _VALUES}
 _UNFINISHED = ("input-streaming", "partial-call")  # states of the AI SDK's parts
 
 
@@ -85,30 +62,6 @@ def text_in(value: Any) -> str:
         return "".join(map(text_in, value))
     inner = None if value is None else first_of(value, (*_THOUGHTS, *_TEXTS))
     return text_in(inner) if inner is not value else ""
-
-
-def keys_of(part: Any) -> list[str]:
-    """Return the names of the members of an object that are not empty, the numbers of a list's
-    items, and the type of a value that has neither.
-    """
-    if isinstance(part, (list, tuple)):
-        return list(map(str, range(len(part))))
-    if isinstance(part, (str, bytes, int, float)):
-        return [type(part).__name__]
-    if not isinstance(part, Mapping):
-        # Clients keep what they do not know apart.
-        extra = getattr(part, "__pydantic_extra__", None) or {}
-        part = {**(getattr(part, "__dict__", None) or {}), **extra}
-    return [str(name) for name, value in part.items() if value is not None]
-
-
-def is_seen(kind: Any) -> bool:
-    """Return True for a kind that a client has neither to read nor to execute."""
-    return isinstance(kind, str) and _plain(kind) in _SEEN
-
-
-def _plain(kind: str) -> str:
-    return kind.replace("-", "_").replace(".", "_")
 
 
 def take_part(part: Any, assembly: Assembly, index: Any) -> None:
@@ -139,7 +92,7 @@ def _reader_of(part: Any) -> tuple[str, _Reader | None]:
             return kind, _seen
         # A part of the AI SDK's messages has the tool's name in its kind.
         is_named = kind.startswith("tool-") and get(part, "toolCallId") is not None
-        return kind, _READERS.get(_plain(kind)) or (_call if is_named else None)
+        return kind, _READERS.get(plain_kind(kind)) or (_call if is_named else None)
     member = next((name for name in _MEMBERS if get(part, name) is not None), "")
     if not member and _OF_TEXT.issuperset(keys_of(part)):
         return member, _seen
@@ -234,6 +187,80 @@ def _message(part: Any, assembly: Assembly, index: Any) -> bool:
 def _seen(part: Any, assembly: Assembly, index: Any) -> bool:
     assembly.pass_over(index)
     return True
+
+
+def take_partial(call: Any, assembly: Assembly, index: Any) -> bool:
+    """Take in a piece of a call whose arguments come value by value. False for any other call."""
+    pieces = get(call, "partialArgs") or get(call, "partial_args")
+    more = get(call, "willContinue") or get(call, "will_continue")
+    name = get(call, "name")
+    if not name and assembly.partial is None:
+        return False
+    if name:
+        if not pieces and not more:
+            return False
+        end_partial(assembly)
+        assembly.call(index, id=get(call, "id"), name=name)
+        assembly.partial = index, {}, []
+    if assembly.partial is not None:
+        place, tree, texts = assembly.partial
+        for piece in pieces if isinstance(pieces, (list, tuple)) else ():
+            _put(tree, texts, piece)
+        if not more:
+            assembly.partial = None
+            _join(texts)
+            assembly.call(place, arguments=tree)
+    return True
+
+
+def end_partial(assembly: Assembly) -> None:
+    """End a call of which no last piece came: its arguments stay open."""
+    if assembly.partial is not None:
+        (place, tree, texts), assembly.partial = assembly.partial, None
+        _join(texts)
+        assembly.call(place, arguments=write_canonical(json_value(tree))[:-1])
+
+
+def _join(texts: _Texts) -> None:
+    for node, step in texts:
+        if isinstance(text := node[step], StringIO):
+            node[step] = text.getvalue()
+
+
+def _put(tree: dict[str, Any], texts: _Texts, piece: Any) -> None:
+    path = get(piece, "jsonPath") or get(piece, "json_path")
+    steps: list[Any] = [
+        int(number) if number else key or quoted or doubly
+        for key, number, quoted, doubly in _STEP.findall(path if isinstance(path, str) else "")
+    ]
+    found = next(
+        (n for n in _VALUES if get(piece, n) is not None or get(piece, _SNAKE[n]) is not None), None
+    )
+    if not steps or found is None:
+        return
+    value = get(piece, found)
+    value = get(piece, _SNAKE[found]) if value is None else value
+    if found == "stringValue" and not isinstance(value, str):
+        return
+    node: Any = tree
+    for step, after in zip(steps, [*steps[1:], None], strict=True):
+        if isinstance(node, list) and isinstance(step, int):
+            node += [None] * (min(step, len(node)) + 1 - len(node))
+            step = min(step, len(node) - 1)
+        elif not isinstance(node, dict):
+            return
+        before = node[step] if isinstance(node, list) else node.get(step)
+        if after is not None:
+            empty: Any = [] if isinstance(after, int) else {}
+            node[step] = node = before if isinstance(before, (dict, list)) else empty
+        elif found == "stringValue" and isinstance(before, StringIO):
+            before.write(value)
+        elif found == "stringValue":
+            node[step] = StringIO()
+            node[step].write(value)
+            texts.append((node, step))
+        else:
+            node[step] = None if found == "nullValue" else value
 
 
 _READERS: Mapping[str, _Reader] = {

@@ -2,11 +2,6 @@
 Assembly.
 """
 
-# How it works. Every reader of a shape (whole answers, chunks, parts) calls the same few methods of
-# one Assembly: say, think, refuse, call, finish, and miss for what nobody knows. It keeps pieces in
-# lists and joins them once, so that the cost is linear in the text. Calls are found by an index of
-# the reader's own choice, which need only be the same for all pieces of one call.
-#
 # Readers take an object of any client or a dict and raise nothing. How a shape is known stands in
 # `known`, in one table.
 
@@ -14,15 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any
 
-from ...core.types.call_pieces import CallPieces, json_value, label, name_and_arguments
+from ...core.types.call_pieces import label, name_and_arguments
 from ...core.types.call_pieces import member as get
-from ...core.types.tokens import TokenPieces
-from ...core.values import write_canonical
-from .parts import is_of_server, is_seen, keys_of, take_part
+from .assembly import Assembly, keys_of
+from .parts import is_of_server, take_part
 
 
 def items(x: Any) -> list[Any]:
@@ -48,207 +41,6 @@ def eats(raw: str, content: str) -> bool:
         return False
     only_marks = content and raw.startswith(content) and _MARKS.fullmatch(raw, len(content))
     return not only_marks
-
-
-_IDS = ("id", "model", "provider", "system_fingerprint")
-_MOST_KEYS, _LONGEST_KEY = 8, 40
-_OWN_WORDS: Mapping[str, str] = {}
-_OF_CALL = frozenset(("function", "custom", "name", "arguments", "input", "parameters", "args"))
-_OF_PIECE = frozenset(("id", "index", "type"))
-
-
-def _note(noted: dict[str, Any], kind: Any, part: Any) -> None:
-    keys = [key[:_LONGEST_KEY] for key in keys_of(part)]
-    shown = ", ".join([*keys[:_MOST_KEYS], *(["…"] if len(keys) > _MOST_KEYS else [])])
-    noted.setdefault(f"{str(kind or 'part')[:_LONGEST_KEY]} ({shown})", part)
-
-
-def _is_odd_call(call: Any, whole: bool) -> bool:
-    if type(call) is dict and not _OF_CALL.isdisjoint(call):
-        return False
-    keys = set(keys_of(call))
-    return not _OF_CALL & keys and (whole or bool(keys - _OF_PIECE))
-
-
-_DEEPEST = 200  # levels; Python's own limit on recursion is 1,000 calls
-
-
-class Assembly:
-    """The parts that were received so far of the answer number `choice` (from 0)."""
-
-    def __init__(self, choice: int = 0, *, streamed: bool = False) -> None:
-        self.choice = choice
-        self.streamed = streamed
-        self.chunks: list[tuple[Literal["content", "reasoning"], str]] = []
-        self.finish_reason: str | None = None
-        self.usage: Mapping[str, Any] | None = None
-        self.ids: dict[str, str] = {}
-        self.error: str | None = None
-        self.choices = 0
-        # The raw-completion endpoint: text, no messages.
-        self.completion = False
-        self.tokens = TokenPieces()
-        self.content: list[str] = []
-        self.reasoning: list[str] = []
-        self.refusal: list[str] = []
-        # A call counts from its first piece on, also where neither name nor arguments came.
-        self.calls = CallPieces()
-        self.has_objects = False  # in the place of the text of arguments
-        self.items = _CallItems()
-        self.inputs: dict[Any, bool] = {}  # Anthropic's blocks with input -> if it has text
-        # Names of the tools that the request offered, where the response repeats them.
-        self.offered: frozenset[str] = frozenset()
-        # Of a call whose arguments come value by value, see `partial_arguments`.
-        self.partial: tuple[Any, dict[str, Any], list[Any]] | None = None
-        # What nobody knows: each kind with its keys, once.
-        self.missed: dict[str, Any] = {}
-        self._parts = 0
-        self._odd: dict[str, Any] = {}  # that counts where the answer says nothing else
-        self._passed: set[Any] = set()  # indices of what a server runs itself
-
-    def miss(self, kind: Any, part: Any) -> None:
-        """Note a part, an event or an item of a kind that nobody knows."""
-        _note(self.missed, kind, part)
-
-    def next_index(self) -> tuple[str, int]:
-        """Return an index that no other call has."""
-        self._parts += 1
-        return "part", self._parts
-
-    def doubt(self, message: Any, known: frozenset[str]) -> None:
-        """Note the members of a message that nobody knows, where it says nothing else."""
-        if type(message) is dict and known.issuperset(message):
-            return
-        odd = {
-            name: get(message, name)
-            for name in keys_of(message)
-            if name not in known and get(message, name) not in ("", [], {}, False, 0)
-        }
-        for name, value in odd.items():
-            _note(self._odd, name, {name: value})
-
-    def pass_over(self, index: Any) -> None:
-        """Ignore the pieces that follow under an index: they are of a tool that a server runs."""
-        self._passed.add(index)
-
-    def passes(self, index: Any) -> bool:
-        """Whether the pieces under an index are passed over."""
-        return index in self._passed
-
-    @property
-    def says_nothing(self) -> bool:
-        """Whether no text of the answer came so far."""
-        return not (self.content or self.refusal)
-
-    def unread(self) -> dict[str, Any]:
-        """Return what was missed of the answer, by its kind with its keys."""
-        says = self.content or self.refusal or self.calls or self.error
-        return self.missed if says else {**self.missed, **self._odd}
-
-    def say(self, text: Any) -> None:
-        if text and not isinstance(text, str):
-            self.miss("text", text)
-        self._add(text, self.content)
-
-    def think(self, text: Any) -> None:
-        self._add(text, self.reasoning, "reasoning")
-
-    def refuse(self, text: Any) -> None:
-        # Among the chunks it is content: the model wrote it.
-        self._add(text, self.refusal)
-
-    def _add(
-        self, text: Any, pieces: list[str], kind: Literal["content", "reasoning"] = "content"
-    ) -> None:
-        if isinstance(text, str) and text:
-            pieces.append(text)
-            if self.streamed:
-                self.chunks.append((kind, text))
-
-    def identify(self, response: Any) -> None:
-        """Take over ids and token counts. The first id counts."""
-        for name in _IDS:
-            value = get(response, name)
-            if isinstance(value, str) and value:
-                self.ids.setdefault(name, value)
-        if isinstance(tools := get(response, "tools"), (list, tuple)):
-            self.offered |= {str(get(tool, "name")) for tool in tools}
-        # Merged: some servers send the prompt's tokens first and the answer's with the last chunk.
-        usage = plain(get(response, "usage"))
-        if isinstance(usage, Mapping) and usage:
-            self.usage = {**(self.usage or {}), **usage}
-
-    def finish(self, reason: Any, words: Mapping[str, str] = _OWN_WORDS) -> None:
-        """Take over a finish reason, in the provider's own word, or in that of `words` for it.
-
-        The last one counts, but "stop" does not take back one that says more. Chunks before the
-        last one have None there, and some servers an empty string.
-        """
-        if isinstance(reason, str) and reason:
-            reason = words.get(reason, reason)
-            if reason != "stop" or self.finish_reason is None:
-                self.finish_reason = reason
-
-    def fail(self, error: Any) -> None:
-        """Note an error in the answer's place or after its beginning: a message, or an object
-        with one. Of any other object its JSON is the message."""
-        message = error if isinstance(error, str) else get(error, "message")
-        if not isinstance(message, str) or not message:
-            message = write_canonical(json_value(plain(error)))
-        self.error = message
-
-    def call(self, index: Any, *, id: Any = None, name: Any = None, arguments: Any = None) -> None:
-        """Add a call or a piece of one, see `CallPieces.take`."""
-        if self._passed and index in self._passed:
-            return
-        self.calls.take(index, id, name, arguments)
-        self._call_chunk(name, arguments)
-
-    def state(self, index: Any, *, id: Any = None, name: Any = None, arguments: Any = None) -> None:
-        """Take in what is said of a call as a whole, see `CallPieces.state`."""
-        if index not in self._passed and self.calls.state(index, id, name, arguments):
-            self._call_chunk(None, arguments)
-
-    def call_list(self, calls: Sequence[Any], *, whole: bool) -> None:
-        """Add the `tool_calls` of a message, or of the delta of one, see `CallPieces.take_list`."""
-        own = []
-        for call in calls:
-            kind, place = get(call, "type"), ("listed", label(get(call, "index")))
-            if is_seen(kind):  # one that a server has run itself (xAI)
-                self.pass_over(place)
-            elif _is_odd_call(call, whole):
-                self.miss(kind or "tool_calls", call)
-            elif whole or not self.passes(place):
-                own.append(call)
-        self.calls.take_list(own, whole=whole)
-        for call in own:
-            self._call_chunk(*name_and_arguments(call))
-
-    def _call_chunk(self, name: Any, arguments: Any) -> None:
-        piece = "".join([text for text in (name, arguments) if isinstance(text, str)])
-        if piece and self.streamed:
-            self.chunks.append(("content", piece))
-
-
-def plain(obj: Any, depth: int = 0) -> Any:
-    """Objects of clients as JSON without their empty members.
-
-    Objects with `model_dump` (pydantic) or plain attributes are taken apart. Values of any other
-    class, and values nested too deep, stay as they are.
-    """
-    if depth > _DEEPEST:
-        return obj
-    dump = getattr(obj, "model_dump", None)
-    if callable(dump):
-        obj = dump()
-    # The `__dict__` of classes, functions and mappings says nothing about an answer.
-    elif hasattr(obj, "__dict__") and not callable(obj) and not isinstance(obj, (type, Mapping)):
-        obj = vars(obj)
-    if isinstance(obj, Mapping):
-        return {str(k): plain(v, depth + 1) for k, v in obj.items() if v is not None}
-    if isinstance(obj, (list, tuple)):
-        return [plain(v, depth + 1) for v in obj]
-    return obj
 
 
 def counts_of_usage(
@@ -555,56 +347,6 @@ def _is_call(item: Any, assembly: Assembly) -> bool:
     kind = get(item, "type")
     own = kind == "custom_tool_call" and not is_of_server(item, assembly)
     return kind == "function_call" or own
-
-
-class _CallItems:
-    # The calls of a Responses stream, each under a key of its own. Servers give them item ids, call
-    # ids and places, or some of these, and say them in every event or only once. An id decides, and
-    # the place only where no other item was there: some servers give all items the same one.
-    def __init__(self) -> None:
-        self.names: dict[int, str] = {}
-        self._keys: dict[tuple[str, Any], int] = {}
-        self._over: set[int] = set()  # said as a whole item
-        self._fed: set[int] = set()  # of which an event with an item id said arguments
-
-    def known(self, item_id: Any, call_id: Any) -> int | None:
-        for kind, id in (("call_id", call_id), ("id", item_id)):
-            if isinstance(id, str) and (kind, id) in self._keys:
-                return self._keys[kind, id]
-        return None
-
-    def of_part(self, event: Any) -> int:
-        """Return the key of the call of which an event says arguments, or a part of them."""
-        place, item_id = label(get(event, "output_index")), get(event, "item_id")
-        key = self.known(item_id, None)
-        if key is None:
-            key = self._at(place, self._over, self._fed if item_id else ())
-        if item_id:
-            self._fed.add(key)
-        return self._note(key, place, item_id, None)
-
-    def of_item(self, item: Any, place: Any, *, over: bool) -> int:
-        """Return the key of an item that is announced, or (over) said as a whole."""
-        item_id, call_id = get(item, "id"), get(item, "call_id")
-        key = self.known(item_id, call_id)
-        if key is None:
-            # One that is announced is new. One that is whole may have been announced without ids.
-            key = self._at(place, self._over if over else self.names)
-        if over:
-            self._over.add(key)
-        return self._note(key, place, item_id, call_id)
-
-    def _at(self, place: Any, *others: Collection[int]) -> int:
-        # The call at a place, or the last one where the event tells no place; else a new one.
-        key = self._keys.get(("place", place), -1) if place is not None else len(self.names) - 1
-        return len(self.names) if key < 0 or any(key in keys for keys in others) else key
-
-    def _note(self, key: int, place: Any, item_id: Any, call_id: Any) -> int:
-        self.names.setdefault(key, "")
-        for kind, id in (("call_id", call_id), ("id", item_id), ("place", place)):
-            if isinstance(id, (str, int)) and id != "":
-                self._keys[kind, id] = key
-        return key
 
 
 def _state_item(item: Any, assembly: Assembly, key: int) -> None:
