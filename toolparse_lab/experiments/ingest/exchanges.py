@@ -16,8 +16,8 @@ from ...core.errors import BadOptions, ToolparseError, UnreadableInput
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.values import write_canonical
 from ...entry.capture import Captured, capture
+from ...entry.capture.assembly import Assembly
 from ...entry.capture.known import take_chunk
-from ...entry.capture.shapes import Assembly
 from ...evals.cases.case import Case, is_storable
 from ...evals.cases.collection import pack_cases, unpack_cases
 from ...evals.cases.row_files import RowSource

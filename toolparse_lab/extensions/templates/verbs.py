@@ -92,11 +92,10 @@ def _check(options: Any) -> int:
     # as above
     from ...views import render_page
     from .doctor.check import check_template
-    from .doctor.view import render_template_report
 
     report = check_template(_template(options.file), protocol=options.protocol)
     if options.html:
-        page = render_page("What the chat template loses", render_template_report(report))
+        page = render_page("What the chat template loses", report.html())
         replace_file(options.html, [page])
         say(f"wrote {options.html}")
     put_told(options.json, report.to_dict(), report)

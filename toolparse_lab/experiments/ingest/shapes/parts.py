@@ -9,8 +9,9 @@ from typing import Any
 
 from ....core.types.call_pieces import joined, name_and_arguments
 from ....core.values import write_canonical
+from ....entry.capture.assembly import Assembly
 from ....entry.capture.parts import IDS, NAMES, first_of
-from ....entry.capture.shapes import Assembly, invoked_text, parts_in, take_own_message
+from ....entry.capture.shapes import invoked_text, parts_in, take_own_message
 from ..sources import is_response
 from .attributes import at, items_of, mapping_of, value_of
 from .shape import CONVERSATION, OFFERS, Cells, Damaged

@@ -1,4 +1,4 @@
-"""What was found in a chat template, and how it is told."""
+"""What was found in a chat template, as text and as HTML: the guilty line beside the lost value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 from ....core.values.affixes import common_prefix, common_suffix
 from ....core.values.printable import printable
-from ....views.show import visible
+from ....views.cells import text_of
+from ....views.show import shorten, visible
+from ....views.templating import Markup, render
 
 CODES: Mapping[str, tuple[str, str]] = {
     "template.unescaped": ("error", "a string is put between quotes without escapes"),
@@ -40,6 +42,10 @@ is: the template's, which can be mended; the format's, which has no way to write
 that of this package's reader."""
 
 _LONGEST = 160
+# Of a page: characters of a value, losses of a finding, and the look of each severity.
+_LONGEST_ON_PAGE = 400
+_MOST = 12
+_LOOKS = {"error": "bad", "warning": "warn", "info": "flat"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +213,50 @@ class TemplateReport:
 
     __repr__ = __str__
 
+    def html(self) -> str:
+        """Return the findings as HTML: each with its line, the patch, and the values it loses."""
+        return render(
+            "extensions/templates/doctor/view.html",
+            summary=str(self).rpartition("\n")[2],
+            findings=[_finding_of_page(finding) for finding in self.findings],
+            example=text_of(shorten(self.example, 2_000)),
+        )
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ....views.html import standalone  # of pages alone
-        from .view import render_template_report  # it imports this module
 
-        return {
-            "text/plain": visible(str(self)),
-            "text/html": standalone(render_template_report(self)),
-        }
+        return {"text/plain": visible(str(self)), "text/html": standalone(self.html())}
+
+
+def _finding_of_page(finding: Finding) -> dict[str, Any]:
+    source = finding.source.strip()
+    before, guilty, behind = source, "", ""
+    patch = finding.patch
+    if patch is not None and patch.old in source:
+        before, guilty, behind = source.partition(patch.old)
+    losses = [
+        (text_of(f"{loss.title}, {loss.place}"), *map(_shown, (loss.value, loss.came, loss.text)))
+        for loss in finding.losses[:_MOST]
+    ]
+    more = len(finding.losses) - _MOST
+    proof = next((loss.proof for loss in finding.losses if loss.proof), "")
+    return {
+        "look": _LOOKS[finding.severity],
+        "severity": finding.severity,
+        "code": finding.code,
+        "meaning": CODES[finding.code][1],
+        "line": finding.line,
+        "source": tuple(map(_shown, (before, guilty, behind))),
+        "patch": None if patch is None else _shown(patch.new),
+        "healed": "" if patch is None else f"heals {patch.healed} of {len(finding.losses)}",
+        "losses": losses,
+        "more": f"and {more} more" if more > 0 else "",
+        "proof": _shown(proof),
+    }
+
+
+def _shown(text: str) -> Markup:
+    return text_of(shorten(text, _LONGEST_ON_PAGE))
 
 
 def shortened(text: str, most: int = _LONGEST) -> str:
