@@ -21,7 +21,8 @@ from .strict import read_sequence
 #
 # Cost: a few strict readings of the text, each linear, and only behind such an edit of the repair.
 
-_RULES = frozenset(("rjson.bad-escape", "rjson.unescaped-quote", "rjson.escaped-apostrophe"))
+ESCAPES = frozenset(("rjson.bad-escape", "rjson.unescaped-quote", "rjson.escaped-apostrophe"))
+"""Rules of edits that a damaged escape may be behind."""
 _MOST_EDITS = 3
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SIGNS = "{}[],:"
@@ -39,7 +40,7 @@ class EscapeReading:
 
 def escape_readings(text: str, edits: Sequence[Edit]) -> list[EscapeReading]:
     """Return the readings of a damaged escape that speak against the literal one."""
-    if not 0 < len(edits) <= _MOST_EDITS or any(edit.rule not in _RULES for edit in edits):
+    if not 0 < len(edits) <= _MOST_EDITS or any(edit.rule not in ESCAPES for edit in edits):
         return []
     first = edits[0]
     candidates = list(_candidates(text, first.span.start, first.rule))

@@ -3,10 +3,11 @@
 # How it works
 #
 # Nearly every body is one object with the format's own two keys, and its value often comes along
-# from the scanner that read it: `_plain` answers then, with one look at the keys. Everything else
-# goes through stages, each of which may add a step: the wrapper that OpenAI has around a function,
-# the name under another key (or as the key), the arguments under another key (or next to the name,
-# or missing), and arguments that are JSON text in a string.
+# from the scanner that read it: `_plain` answers then, with one look at the keys, and so it does
+# for such an object that was repaired. Everything else goes through stages, each of which may add a
+# step: the wrapper that OpenAI has around a function, the name under another key (or as the key),
+# the arguments under another key (or next to the name, or missing), and arguments that are JSON
+# text in a string.
 #
 # A stage never guesses. Where two readings are possible, a `Refusal` with the code
 # "decode.ambiguous" says so; a call without a name is a `Decoded` with a problem, since other calls
@@ -27,7 +28,7 @@ from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
 from ...core.values import Value, escape_token, write_canonical
 from ..base import Codec, DecodeContext, Decoded, Places, with_step
-from .judge import read_words, settle
+from .judge import WORDS, read_words, rule_of, settle
 from .scan import name_first
 from .source import ONE_CALL, BodySource, items_of, unescape_offsets, units_of
 
@@ -145,14 +146,14 @@ class JsonCall(Codec):
             repaired = values, edits = read_body_values(body, context)
             if not edits:
                 # Strict JSON whose closer was found without reading it, as in a stream.
-                plain = self._plain(values[0], body) if len(values) == 1 else None
-                return (plain,) if plain is not None else self._decode(body, values, [], context)
-            # The tool that the only value calls by itself, if it does.
-            value = values[0] if len(values) == 1 and isinstance(values[0], dict) else {}
-            key = self._name_key(value)
-            whole_name = value[key] if key is not None and self._arguments_key(value, key) else ""
-            keys = self.name_key, self.arguments_key
-            repaired = read_words(body, values, edits, context, keys, whole_name)
+                return self._decode(body, values, [], context)
+            if not WORDS.isdisjoint(map(rule_of, edits)):
+                # The tool that the only value calls by itself, if it does.
+                value = values[0] if len(values) == 1 and isinstance(values[0], dict) else {}
+                key = self._name_key(value)
+                whole = value[key] if key is not None and self._arguments_key(value, key) else ""
+                keys = self.name_key, self.arguments_key
+                repaired = read_words(body, values, edits, context, keys, whole)
         except Refusal as refusal:
             if read_if_strict(body, limit) is not None:
                 raise
@@ -194,6 +195,11 @@ class JsonCall(Codec):
     ) -> tuple[Decoded, ...]:
         # A second value is a second call: models write several to a body, one a line. A value that
         # can be no call makes the body something else: reading the rest would be a guess.
+        plain = self._plain(values[0], body, tuple(edits)) if len(values) == 1 else None
+        if plain is not None:
+            if edits and not context.tools:
+                refuse_bare_name(plain.edits, plain.name_span)
+            return (plain,)
         source = BodySource(body, tuple(edits), units_of(values))
         calls: list[Decoded] = []
         for i, value in enumerate(values):
@@ -211,7 +217,7 @@ class JsonCall(Codec):
                 calls.append(with_step(call, "read.list-wrapper") if base else call)
         return tuple(calls)
 
-    def _plain(self, value: Value, body: str) -> Decoded | None:
+    def _plain(self, value: Value, body: str, edits: tuple[Edit, ...] = ()) -> Decoded | None:
         # Types are compared and not asked with isinstance: the reader makes no subclasses, and this
         # is on the way of every sound call.
         if type(value) is not dict or len(value) != 2:
@@ -223,16 +229,17 @@ class JsonCall(Codec):
         if "properties" in args:
             return None  # it may describe the tool
 
-        # The pattern finds the name in nearly every body; else the body is read for its places.
+        # The pattern finds the name in nearly every body, and an edit after the name leaves it as
+        # it is; else the body is read for its places.
         span = name_first(body, name) if self.name_key == "name" else None
-        if span is None:
-            span = BodySource(body, (), ONE_CALL).span_of(0, f"/{escape_token(self.name_key)}")
+        if span is None or (edits and edits[0].span.start <= span.end):
+            span = BodySource(body, edits, ONE_CALL).span_of(0, f"/{escape_token(self.name_key)}")
 
         def places() -> Places:
             base = f"/{escape_token(self.arguments_key)}"
-            return BodySource(body, (), ONE_CALL).places_of(0, base, "")()
+            return BodySource(body, edits, ONE_CALL).places_of(0, base, "")()
 
-        return Decoded(name, args, span, places=places, unescape=unescape_offsets)
+        return Decoded(name, args, span, None, edits, places=places, unescape=unescape_offsets)
 
     # The stages of a call that is not plain
 
@@ -469,8 +476,7 @@ def _double_encoded(unit: _Unit, text: str, base: str) -> Value:
         unit.step("read.empty-arguments", text, {})
         return {}
     try:
-        # The string is closed, so the text is whole. But prose around it would be content.
-        values, edits = _values_of(text, unit.context, (True, False, False), "no strict JSON")
+        values, edits = read_body_values(text, unit.context, nested=True)
     except Refusal:
         return text
     if len(values) != 1 or not isinstance(values[0], dict):
@@ -493,29 +499,27 @@ def _nothing() -> Refusal:
     return Refusal("decode.empty", "there is nothing between opener and closer", 0)
 
 
-def read_body_values(body: str, context: DecodeContext) -> tuple[list[Value], list[Edit]]:
-    """Return the JSON values of a body and the edits they took. Raises Refusal."""
+def read_body_values(
+    body: str, context: DecodeContext, *, nested: bool = False
+) -> tuple[list[Value], list[Edit]]:
+    """Return the JSON values of a body and the edits they took. Raises Refusal.
+
+    nested: it is the text of a string in a body.
+    """
     if not body or body.isspace():
         raise _nothing()
-    # Without its closer a body may be cut off, so that nothing is added at its end.
-    closed = context.closed
-    message = "the body is no strict JSON, and repair is off"
-    return _values_of(body, context, (closed, closed, closed), message)
-
-
-def _values_of(
-    text: str, context: DecodeContext, ends: tuple[bool, bool, bool], message: str
-) -> tuple[list[Value], list[Edit]]:
-    # ends: `closed`, `numbers_end` and `prose` of the repair
-    if context.repair:
-        closed, numbers_end, prose = ends
-        return read_damaged(
-            text, closed=closed, numbers_end=numbers_end, prose=prose, max_depth=context.max_depth
-        )
-    values = read_if_strict(text, context.max_depth)
-    if values is None:
-        raise Refusal("decode.json", message, 0)
-    return values, []
+    if not context.repair:
+        values = read_if_strict(body, context.max_depth)
+        if values is None:
+            message = "the body is no strict JSON, and repair is off"
+            raise Refusal("decode.json", message, 0)
+        return values, []
+    # Without its closer a body may be cut off, so that nothing is added at its end. A string has
+    # its own end, but prose around its JSON would be content.
+    own = context.closed and not nested
+    return read_damaged(
+        body, closed=nested or own, numbers_end=own, prose=own, max_depth=context.max_depth
+    )
 
 
 def json_calls(opener: str, closer: str, body: str, context: DecodeContext) -> tuple[Decoded, ...]:

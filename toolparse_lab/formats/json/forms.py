@@ -26,7 +26,7 @@ from ..base import (
     named_call,
 )
 from .call import JsonCall, read_body_values
-from .judge import read_words, settle
+from .judge import WORDS, read_words, rule_of, settle
 from .openers import JsonHeaders
 from .scan import name_first
 from .source import ONE_CALL, BodySource, unescape_offsets
@@ -60,7 +60,8 @@ class NamedJson(Codec):
             repaired = values, edits = read_body_values(body, context)
             if not edits:
                 return self._decode(body, values, edits, context)
-            read_words(body, values, edits, context)
+            if not WORDS.isdisjoint(map(rule_of, edits)):
+                read_words(body, values, edits, context)
         except Refusal as refusal:
             if read_if_strict(body, context.max_depth) is not None:
                 raise

@@ -9,15 +9,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
-from ...arguments.rjson.escapes import escape_readings, is_certain
+from ...arguments.rjson.escapes import ESCAPES, escape_readings, is_certain
 from ...arguments.rjson.nearest import nearest_readings
 from ...arguments.rjson.positions import apply_edits
 from ...arguments.rjson.strict import Refusal, read_sequence
 from ...arguments.schema.coerce import coerce
-from ...arguments.schema.validate import fits, validate
+from ...arguments.schema.validate import find_problems, fits, validate
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span
 from ...core.types.call import Reading
@@ -58,6 +58,7 @@ _PRICES = {
 _FENCE = re.compile(r"\s{0,64}```[\w-]{0,16}[ \t]{0,16}\r?\n")
 _FINAL = ("decode.empty", "decode.too-deep", "decode.words")
 
+rule_of = attrgetter("rule")  # of an edit
 Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
 """Values of a body and the edits they took -> its calls. Raises Refusal."""
 
@@ -95,23 +96,24 @@ def settle(
     if isinstance(repaired, Refusal):
         refusal = repaired
     else:
+        edits = repaired[1]
+        rules = set(map(rule_of, edits))
         try:
-            escaped = _escaped_quote(body, context, repaired[1], decode)
+            # No other damage leaves half of an escape.
+            escaped = ESCAPES.issuperset(rules) and _escaped_quote(body, context, edits, decode)
             if escaped:
                 return escaped
             calls = decode(*repaired)
-            if _is_plain(repaired[1]) and _fits_plainly(calls, context):
-                _refuse_moved_quote(body, repaired[1])
+            if _PLAIN.issuperset(rules) and _fit(calls, context):
+                if _BAD_ESCAPE in rules:
+                    _refuse_moved_quote(body, edits)
                 return calls
-            first = _proposal(calls, repaired[1], _price(repaired[1]), context)
+            first = _proposal(calls, edits, _price(edits), context)
         except _Ambiguous:
             raise
         except Refusal as reason:
             refusal = reason
 
-    if first is not None and first.fits is not False and _is_plain(first.edits):
-        _refuse_moved_quote(body, first.edits)
-        return first.calls
     if refusal is None:
         message = "the damage can be put right in more than one way"
         refusal = Refusal("decode.ambiguous", message, 0)
@@ -150,8 +152,9 @@ def _may_search(
 ) -> bool:
     # JSON that is whole but for a key with two values says two things. What a moved bracket would
     # make of it is an invention, however near it is.
-    double = refusal.code == "decode.duplicate-key" and _is_plain(refusal.edits)
-    if not context.repair or double or refusal.code in _FINAL:
+    if not context.repair or refusal.code in _FINAL:
+        return False
+    if refusal.code == "decode.duplicate-key" and _PLAIN.issuperset(map(rule_of, refusal.edits)):
         return False
     # A quote too many hides the end from the scanner of a format that needs no closer.
     ends_itself = (
@@ -208,20 +211,24 @@ def _holds_delimiter(body: str, context: DecodeContext) -> bool:
     return any(mark in inside for mark in marks if len(mark) > 1)
 
 
-def _is_plain(edits: Sequence[Edit]) -> bool:
-    return all(edit.rule in _PLAIN for edit in edits)
-
-
-def _fits_plainly(calls: tuple[Decoded, ...], context: DecodeContext) -> bool:
+def _fit(calls: tuple[Decoded, ...], context: DecodeContext) -> bool:
+    # Whether the schemas take them as they are or coerced; True where no tools are known. Nothing
+    # else can speak against what a plain repair gives.
     for call in calls:
-        tool = context.tools.get(call.name)
-        if tool is None or not call.readable or not isinstance(call.arguments, dict):
+        value, tool = call.arguments, context.tools.get(call.name)
+        if not call.readable or not isinstance(value, dict) or (tool is None and context.tools):
             return False
-        if not fits(call.arguments, tool.schema_json, "safe"):
+        if tool is None:
+            continue
+        if not fits(value, tool.schema_json):
+            value = coerce(value, tool.schema_json).value
+            if not fits(value, tool.schema_json) and any(
+                problem.severity == "error" for problem in find_problems(value, tool.schema_json)
+            ):
+                return False
+        if _unknown_key(value, tool.schema):
             return False
-        if _unknown_key(call.arguments, tool.schema):
-            return False
-    return True
+    return bool(calls)
 
 
 def _proposals(
@@ -305,12 +312,13 @@ _MOVES = frozenset(
 _SIGNS = frozenset("{}[],:")
 _MOST_BRACKETS = 64  # behind a text, before an edit
 _UNESCAPED, _BAD_ESCAPE = "rjson.unescaped-quote", "rjson.bad-escape"
+_DOUBTFUL = _MOVES | {_UNESCAPED, _BAD_ESCAPE}
 _QUOTES_IN_TEXT = re.compile(r"(?<![^\W_])['`]|['`](?![^\W_])")
 
 
 def _refuse_moved_quote(body: str, edits: Sequence[Edit], *proposals: _Proposal) -> None:
     # Raises Refusal if an edit may as well have moved a quote of a text. proposals: to be shown.
-    if not any(e.rule in _MOVES or e.rule in (_UNESCAPED, _BAD_ESCAPE) for e in edits):
+    if _DOUBTFUL.isdisjoint(map(rule_of, edits)):
         return
     places: list[tuple[int, int, Edit]] = []  # of each edit in the edited text
     parts: list[str] = []
@@ -504,6 +512,7 @@ def swallows(arguments: Value, tool: ToolSpec) -> bool:
 
 _PROSE = "rjson.prose"
 _NAMED = "rjson.name-before"
+WORDS = frozenset((_PROSE, "rjson.comment"))
 _NAME = re.compile(
     r"\s*+[\"'`*]{0,3}+(?P<name>[\w./@+-]{1,256}+)[\"'`*]{0,3}+\s*+(?P<sign>[(:=,]|->)?+\s*+"
 )
@@ -522,9 +531,9 @@ def read_words(
 ) -> tuple[list[Value], list[Edit]]:
     """Return the values and edits of a body whose words around them are read for what they say.
 
-    keys: of name and arguments, in a format whose objects have both. whole_name: the tool that its
-    only value calls by itself, "" if it is none. Raises Refusal where words other than a tool's
-    name are in front of a value.
+    Only edits by a rule of `WORDS` drop any. keys: of name and arguments, in a format whose objects
+    have both. whole_name: the tool that its only value calls by itself, "" if it is none. Raises
+    Refusal where words other than a tool's name are in front of a value.
     """
     prose = [edit for edit in edits if edit.rule == _PROSE]
     behind = next((edit for edit in prose if not body[edit.span.end :].strip()), None)
