@@ -73,10 +73,14 @@ def test_what_is_concluded_comes_before_what_it_rests_on(page: str) -> None:
     assert places == sorted(places)
 
 
-def test_the_matrix_stands_best_first(page: str) -> None:
+def test_matrix_intervals_and_failures_stand_best_first(report: Report, page: str) -> None:
     table = page[page.index('class="heat"') : page.index("How sure")]
     assert re.findall(r'scope="row"[^>]*>(a\d)', table) == [f"a{n}" for n in reversed(range(5))]
     assert re.findall(r'scope="col"[^>]*>(m\d)', table) == [f"m{n}" for n in reversed(range(5))]
+    names = [f"m{m} · a{a}" for m in reversed(range(5)) for a in reversed(range(5))]
+    assert [cell.name for cell in html.failing_cells(report)] == names
+    dots = page[page.index("How sure") : page.index("What goes wrong")]
+    assert list(dict.fromkeys(re.findall(r"m\d · a\d", dots))) == names
 
 
 def test_what_many_cells_say_twice_is_folded(report: Report, page: str) -> None:
@@ -91,11 +95,9 @@ def test_every_failure_is_behind_its_cell(report: Report, page: str) -> None:
     assert set(re.findall(r'trial <a href="#cell-[\d-]+">([^<]+)</a>', page)) == set(
         failed["trial_id"]
     )
-    cells = html.failing_cells(report)
-    assert [cell.n for cell in cells] == [
-        int(cell["n"] - round(cell["n"] * cell["success"]))
-        for cell in report.frame.to_dict("records")
-    ]
+    cells = {cell.keys: cell.n for cell in html.failing_cells(report)}
+    for row in report.frame.to_dict("records"):
+        assert cells[row["model"], row["arm"]] == row["n"] - round(row["n"] * row["success"])
 
 
 def test_every_link_leads_to_one_place(page: str) -> None:

@@ -166,12 +166,12 @@ class FailingCell:
 
 
 def failing_cells(report: Report, *, anchored: bool = True) -> list[FailingCell]:
-    """Return every cell in the report's order, with what fails in it. anchored: on a page."""
+    """Return every cell, best first, with what fails in it. anchored: on a page."""
     failing = failing_rows(report.headline)
     causes = _few(groups_of(failing["cause"]))
     parts = dict(groups(failing, report.by))
     cells = []
-    for n, row in enumerate(report.frame.to_dict("records"), 1):
+    for n, row in enumerate(_rates(report)[0].to_dict("records"), 1):
         keys = tuple(str(row[c]) for c in report.by)
         part = parts.get(keys, failing.head(0))
         own = []
@@ -378,10 +378,34 @@ def _example_trials(report: Report) -> pd.DataFrame:
 # The pictures: HTML and CSS, whose numbers are worded here.
 
 
+def _rates(report: Report) -> tuple[pd.DataFrame, str, str]:
+    # The cells, best first, and the columns of their rate and of its n.
+    frame, rate, n = report.frame, "success", "n"
+    if not report.has_targets:
+        frame, rate, n = report.ungraded, "executable", "attempts"
+        # A cell without an answer has no row there.
+        frame = report.frame[list(report.by)].merge(frame, on=list(report.by), how="left")
+        frame[n] = frame[n].fillna(0).astype("int64")
+    return best_first(frame, rate, report.by), rate, n
+
+
+def best_first(frame: pd.DataFrame, rate: str, by: Sequence[str]) -> pd.DataFrame:
+    """Return the cells by the first column of `by`, then by the next, the values of each by the
+    mean of their rates; those that are equal in the order they came in.
+    """
+
+    def ranks(column: str) -> pd.Series[Any]:
+        means = frame.groupby(column, sort=False, dropna=False)[rate].mean()
+        best = means.sort_values(ascending=False, kind="stable").index
+        return frame[column].map({value: rank for rank, value in enumerate(best)})
+
+    order = pd.DataFrame({column: ranks(column) for column in by})
+    return frame.loc[order.sort_values(list(by), kind="stable").index]
+
+
 def _heat(report: Report, cells: Sequence[FailingCell]) -> dict[str, Any]:
     graded = report.has_targets
-    frame = report.frame if graded else report.ungraded
-    rate, n = ("success", "n") if graded else ("executable", "attempts")
+    frame, rate, n = _rates(report)
     column = "model" if "model" in report.by else report.by[-1]
     if len(report.by) == 1:
         column = ""
@@ -413,7 +437,7 @@ def _heat(report: Report, cells: Sequence[FailingCell]) -> dict[str, Any]:
     return {
         "title": "Success" if graded else "Executable",
         "lead": lead,
-        **_grid(found, named, report.frame if graded else frame, rate),
+        **_grid(found, named),
     }
 
 
@@ -430,34 +454,23 @@ def _figures(row: Mapping[Any, Any], rate: str, n: str, *lines: str) -> dict[str
     value = known(row[rate])
     if value is None:
         reason = row.get("reason") or UNRECORDED
-        return {**_CELL, "value": -1.0, "lines": [reason]}
+        return {**_CELL, "lines": [reason]}
     interval = span(row["ci_low"], row["ci_high"], row[n])
     return {
         **_CELL,
         "share": share(value, row[n]),
         "rate": f"{value:.2f}",
-        "value": value,
         "lines": [interval, *lines],
     }
 
 
-def _grid(
-    found: Mapping[tuple[str, str], dict[str, Any]], corner: str, frame: pd.DataFrame, rate: str
-) -> dict[str, Any]:
-    # Rows and columns best first, by the mean of their rates; those that are equal, or have no
-    # rate, in the order they came in.
-    def best_first(axis: int) -> list[str]:
-        rates: dict[str, list[float]] = {}
-        for key, cell in found.items():
-            rates.setdefault(key[axis], []).extend([cell["value"]] if cell["value"] >= 0 else [])
-        return sorted(rates, key=lambda x: -sum(rates[x]) / len(rates[x]) if rates[x] else 1.0)
-
+def _grid(found: Mapping[tuple[str, str], dict[str, Any]], corner: str) -> dict[str, Any]:
     nothing = {**_CELL, "lines": [UNRECORDED]}
-    rows, columns = best_first(0), best_first(1)
+    rows, columns = (dict.fromkeys(key[axis] for key in found) for axis in (0, 1))
     return {
         "label": f"Shares by {corner}",
         "corner": corner,
-        "columns": columns,
+        "columns": list(columns),
         "rows": [(row, [found.get((row, c), nothing) for c in columns]) for row in rows],
     }
 
@@ -465,21 +478,18 @@ def _grid(
 def render_matrix(m: Matrix) -> str:
     """Return a matrix for a notebook's output, rows and columns best first."""
     found = {}
-    for row in m.frame.to_dict("records"):
+    for row in best_first(m.frame, "success", (m.rows, m.columns)).to_dict("records"):
         counts = f"n {row['n']:,} · {counted(row['n_cases'], 'case')}"
         missing = f"{row['missing']:,} missing" if row["missing"] else ""
         key = (str(row[m.rows]), str(row[m.columns]))
         found[key] = _figures(row, "success", "n", counts, missing)
     corner = corner_words(m.columns, [m.rows])
-    return fragment(
-        macro("views/templates/screen.html", "heat", _grid(found, corner, m.frame, "success"))
-    )
+    return fragment(macro("views/templates/screen.html", "heat", _grid(found, corner)))
 
 
 def _dots(report: Report) -> dict[str, Any] | None:
     graded = report.has_targets
-    frame = report.frame if graded else report.ungraded
-    rate, n = ("success", "n") if graded else ("executable", "attempts")
+    frame, rate, n = _rates(report)
     frame = frame[frame[rate].notna()].head(MOST_DOTS)
     if frame.empty:
         return None
