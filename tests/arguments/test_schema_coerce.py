@@ -207,6 +207,8 @@ def test_the_negative_control_makes_everything_validate(
 NUMBERS = ["5", "-0", "007", "+5", "3.0", "2.50", "1e3", "1e400", "0.1", "9" * 40, "١٢", " 12 "]
 WORDS = [
     "five", "5 km", "null", "true", "False", "YES", "0", "1", "on", "[1]", "{}", '"5"', "", " ",
+    '["a", "5"]', ' [[1.50, null]]', '{"a": "b"}', '{"a": 1, "a": 2}', '{"a": [{"a": 7}]}', "[1,]",
+    '{"a": "null"}', "a", "None",
 ]  # fmt: skip
 TEXTS = st.sampled_from(NUMBERS + WORDS) | st.text(max_size=6)
 TYPES = ["string", "integer", "number", "boolean", "null", "array", "object"]
@@ -214,8 +216,16 @@ MEMBERS = st.one_of(
     st.sampled_from(TYPES).map(lambda kind: {"type": kind}),
     st.sampled_from([{}, {"type": ["string", "integer"]}, {"type": "string", "enum": ["a", "5"]}]),
     st.sampled_from([{"type": "integer", "minimum": 4}, {"type": "string", "maxLength": 2}]),
-    st.just({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}),
-)
+    st.sampled_from([
+        {"anyOf": [{"type": "integer"}, {"type": "boolean"}]},
+        {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "integer"}}]},
+        {"type": ["string", "null"]}, {"type": ["object", "string"]}, {"enum": ["a", 5, None]},
+        {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+        {"type": "object", "properties": {"a": {"anyOf": [{"type": "array"}, {"type": "integer"}]}}},
+        {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
+        {"type": "array", "items": {"type": ["string", "integer"]}}, {"const": "a"}, True,
+    ]),
+)  # fmt: skip
 NAMES = st.sampled_from(["a", "b/c", "d~", "arguments"])
 SCHEMAS = st.fixed_dictionaries(
     {"properties": st.dictionaries(NAMES, MEMBERS, max_size=4)},
@@ -246,9 +256,12 @@ def test_the_short_way_says_what_the_long_one_says(
 
 @asked_of(
     ("kind", "text", "value"),
-    [("integer", "5", 5), ("number", "2.50", 2.5), ("boolean", "True", True), ("string", "5", "5")],
-)
-def test_the_short_way_reads_plain_scalars(kind: str, text: str, value: Any) -> None:
+    [
+        ("integer", "5", 5), ("number", "2.50", 2.5), ("boolean", "True", True), ("string", "5", "5"),
+        ("array", '[1, "a"]', [1, "a"]), ("object", '{"a": [2]}', {"a": [2]}), ("null", "null", None),
+    ],
+)  # fmt: skip
+def test_the_short_way_reads_plain_values(kind: str, text: str, value: Any) -> None:
     schema = {"type": "object", "properties": {"x": {"type": kind}}, "required": ["x"]}
     record = Record("safe")
     arguments_json = read_texts([("x", text)], json.dumps(schema), record)

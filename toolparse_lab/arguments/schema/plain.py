@@ -16,9 +16,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ...core.types import Policy
 from ...core.values import Num, Value, escape_surrogates, escape_token, read_strict, write_canonical
+from ..rjson.strict import read_if_strict
 from .conforms import OverBudget, TooDeep, conforms
 from .kinds import LEAVES, is_type
-from .scalars import TEXT_READERS, Record, holds_bare_null, holds_typed_text
+from .scalars import (
+    SPACE,
+    TEXT_READERS,
+    Record,
+    from_raw_text,
+    holds_bare_null,
+    holds_typed_text,
+)
 from .sound import node_at, sound_schema
 from .view import View, view_of
 
@@ -270,6 +278,9 @@ def _within(value: Value, bounds: _Bounds) -> bool:
 
 _Reader: TypeAlias = Callable[[Record, str, str], Value]
 _READ_AS = ("integer", "number", "boolean")
+_SURE = (dict, list, *dict.fromkeys(kind for kinds in LEAVES.values() for kind in kinds))
+_UNSURE: Any = object()
+_MAX_DEPTH = 200  # of JSON in a text
 
 
 class _Member(NamedTuple):
@@ -338,17 +349,19 @@ def read_texts(texts: Iterable[tuple[str, Value]], schema_json: str, record: Rec
     return escape_surrogates("".join(parts))
 
 
-def _list_from_text(record: Record, text: str, path: str, kinds: tuple[type, ...]) -> Value:
-    # Strict JSON alone, whose items are plainly of their type.
-    if text[:1] != "[" or text[-1:] != "]":
-        return text
+def _read_by_view(record: Record, text: str, path: str, view: View) -> Value:
+    # What is no scalar: a container that is strict JSON, null or another type beside text, or the
+    # text as it is, each only if it conforms. Another object, of no type, where that is not sure.
+    value = from_raw_text(record, text, path, view)
+    if value is text and view.box and not view.union:
+        values = read_if_strict(text.strip(SPACE), _MAX_DEPTH) or ()
+        if len(values) != 1 or type(values[0]) is not view.box:
+            return _UNSURE
+        value = record.note("coerce.json-from-string", path, text, values[0])
     try:
-        value = read_strict(text)
-    except (ValueError, RecursionError):
-        return text
-    if not isinstance(value, list) or not all(type(item) in kinds for item in value):
-        return text
-    return record.note("coerce.json-from-string", path, text, value)
+        return value if conforms(view, value) else _UNSURE
+    except (OverBudget, TooDeep):
+        return _UNSURE
 
 
 @lru_cache(maxsize=2048)
@@ -369,8 +382,7 @@ def _members_of(schema_json: str) -> _Members | None:
         elif leaf in _READ_AS:
             path = "/" + escape_token(name)
             by_name[name] = _Member(TEXT_READERS[leaf], LEAVES[leaf], path, key)
-        elif child.box is list and child.items is not None and not child.prefix:
-            kinds = LEAVES.get(child.items.leaf or "", ())
+        elif name not in _NAMES or not child.admits_string():  # else it may be left as it is
             path = "/" + escape_token(name)
-            by_name[name] = _Member(partial(_list_from_text, kinds=kinds), (list,), path, key)
+            by_name[name] = _Member(partial(_read_by_view, view=child), _SURE, path, key)
     return _Members(by_name, frozenset(view.required), bounds)

@@ -389,6 +389,17 @@ def holds_typed_text(value: Value, view: View) -> bool:
     return False
 
 
+def from_raw_text(
+    record: Record, text: str, path: str, view: View, budget: Budget | None = None
+) -> Value:
+    """Return null or a value of another type that a parameter's raw text is, or the text itself."""
+    # A format of raw text has no other way to write null.
+    if is_bare_null(text) and view.admits_null() and not is_member("null", view.texts):
+        return record.note("coerce.null-from-string", path, text, None)
+    new = value_of_text(text, view, budget)
+    return text if new is text else record.note("coerce.value-from-raw-text", path, text, new)
+
+
 def value_of_text(text: str, view: View, budget: Budget | None = None) -> Value:
     """Return the value of another type that a raw text is, or the text itself."""
     inner = text.strip(_JSON_SPACE)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.types import Step
 from ...core.values import Value, escape_token, same
-from .conforms import Answers, Budget, conforms, is_member
+from .conforms import Answers, Budget, conforms
 from .kinds import LEAVES, is_type
 from .scalars import (
     SPACE,
@@ -14,12 +14,11 @@ from .scalars import (
     Record,
     boolean_from_switch,
     container_from_text,
+    from_raw_text,
     from_untyped_text,
-    is_bare_null,
     is_padded,
     to_enum,
     to_text,
-    value_of_text,
 )
 from .validate import is_valid
 from .view import View
@@ -87,8 +86,9 @@ class Walk(Record):
         budget.left -= 1  # as `spend`, which would be a call more for every value
         if budget.left < 0:
             budget.refill()
-        if self.raw_text and kind is str:
-            new = self._of_raw_text(value, view, path)
+        # Members of a parameter's own value are left alone, since they may have been quoted.
+        if self.raw_text and kind is str and self.safe and path.count("/") == 1:
+            new = from_raw_text(self, value, path, view, budget)
             if new is not value:
                 return new
         if view.union:
@@ -106,16 +106,6 @@ class Walk(Record):
             return self.sequence(value, view, path, depth)
 
         return self.scalar(value, view, path, depth)
-
-    def _of_raw_text(self, value: Value, view: View, path: str) -> Value:
-        if not self.safe or path.count("/") != 1:
-            return value
-        # A format of raw text has no other way to write null. Members of a parameter's own value
-        # are left alone, since they may have been quoted.
-        if is_bare_null(value) and view.admits_null() and not is_member("null", view.texts):
-            return self.note("coerce.null-from-string", path, value, None)
-        new = value_of_text(value, view, self.budget)
-        return value if new is value else self.note("coerce.value-from-raw-text", path, value, new)
 
     # unions
 
