@@ -102,7 +102,9 @@ class Setting:
             or envelope.resumes is not Envelope.resumes
         )
         # Tails that decide nothing, where nothing else than an opener begins with them.
-        signs = protocol.envelope.first_signs(self.tools) if self.speculates else ""
+        self.first_signs = signs = (
+            protocol.envelope.first_signs(self.tools) if self.speculates else ""
+        )
         self.waits = NO_WAITS if signs is None or "<" in signs else _waits_of(self.heads)
         self.repeats = protocol.envelope.repeats
         # What is known of plain calls, and for each look the literals that no value may hold.

@@ -21,13 +21,13 @@ from ..formats.registry import protocols
 from .engine import StreamParser
 from .recognition.echoes import echoes_of
 from .recognition.quotation import has_placeholder
-from .recognition.surroundings import shown_at_end
+from .recognition.surroundings import is_meant, shown_at_end
 from .recognition.turns import find_turn_end
 from .state import SHORTEST, Setting
 from .written import Look, learn, result_of
 
 # Words that nothing in any format begins with, and that quote nothing.
-_WORDS = re.compile(r"[^\W\d][\w ,.!?\n]*\n", re.ASCII)
+_WORDS = re.compile(r"[^\W\d](?:[\w ,.!?\n]|(?<=\w)['\u2019](?=\w))*(?:\n|[.!?] )", re.ASCII)
 
 
 def read_whole(setting: Setting, raw: str, request: Any) -> ParseResult | None:
@@ -151,8 +151,8 @@ def _read_look(setting: Setting, looks: _Looks, raw: str, request: Any) -> Parse
         fitting = looks.by_start.get(raw[at])
         if fitting is None:
             return None
-        envelope = setting.protocol.envelope
-        if setting.speculates and (
+        envelope, signs = setting.protocol.envelope, setting.first_signs
+        if (signs is None or raw[0] in signs) and (
             envelope.speculates(raw) is not None or envelope.resumes(raw, setting.tools) is not None
         ):
             return None
@@ -171,7 +171,11 @@ def _read_look(setting: Setting, looks: _Looks, raw: str, request: Any) -> Parse
                     return None
                 if echoes is not None:
                     calls = [call for c in calls for call in echoes.judge((c,))]
-            if at and any(shown_at_end(calls, segments, raw)):
+            if (
+                at
+                and not is_meant(raw[:at], segments[1].kind != "call", calls)
+                and any(shown_at_end(calls, segments, raw))
+            ):
                 return None
             return result_of(setting, raw, segments, calls)
     return None
@@ -203,7 +207,7 @@ def _first_opener(setting: Setting, raw: str) -> int | None:
 
 def _is_plain(setting: Setting, words: str) -> bool:
     # What the engine asks of text before a call, for text in which nothing can be quoted.
-    if words[0] in setting.line_starts or not _WORDS.fullmatch(words) or words[-2:-1] in " ,":
+    if words[0] in setting.line_starts or not _WORDS.fullmatch(words) or words[-2:-1] in (" ", ","):
         return False
     if find_turn_end(words, "", True, False) is not None:
         return False

@@ -109,7 +109,7 @@ def score(names: Iterable[str]) -> float:
     >>> score(["delimiters", "in-fence", "last"]), score(["delimiters", "in-fence", "example"])
     (-1.0, 3.5)
     """
-    return sum(EVIDENCE[name].weight for name in names)
+    return sum([EVIDENCE[name].weight for name in names])
 
 
 def is_settled(names: Collection[str]) -> bool:
@@ -773,10 +773,13 @@ def evidence_about(line: str) -> tuple[str, ...]:
     return ("points",) if _POINTS.search(clause) or _SAYS.search(clause) else ()
 
 
+_HAS_WORDS = re.compile(r"\w")
+
+
 def evidence_after(after: str) -> tuple[str, ...]:
     """Return the evidence in the text after a call, without the marks that close its frame."""
     words = _TAG.sub("", after).strip(" \t\r\n`~\"'")
-    if not re.search(r"\w", words):
+    if not _HAS_WORDS.search(words):
         return ("last",)
     first = words.partition("\n")[0][:_LONGEST_SENTENCE]
     begin = _SENTENCE_END.split(first)[0]

@@ -36,6 +36,7 @@ from .quotation import (
     names_call,
     number_of,
     reasons,
+    score,
 )
 
 _NEAR = 600  # characters before and after a group that are looked at
@@ -56,13 +57,17 @@ class _Group:
     calls: list[ToolCall] = field(default_factory=list)
     after: str = ""
 
+    @property
+    def lead(self) -> str:
+        return self.before.rstrip().rpartition("\n")[2]
+
     def evidence(self, ends: bool, is_last: bool, asked: str, asks_for_example: bool) -> list[str]:
         """Return it. ends: words are after the last group of the text. is_last: this is that.
         asked: see `Echoes`.
         """
         # The paragraph before the next group leads to that.
         after = self.after if is_last else self.after.rpartition("\n\n")[0]
-        lead = self.before.rstrip().rpartition("\n")[2]
+        lead = self.lead
         said = evidence_after(after)
         if "last" in said and (ends or not is_last):
             said = ()
@@ -103,6 +108,19 @@ class _Group:
         return names
 
 
+def is_meant(words: str, is_bare: bool, calls: Sequence[ToolCall]) -> bool:
+    """Return True if words do not lead to calls as to examples: calls that are all that follows.
+
+    It says of them what `shown_at_end` does. False says nothing.
+    """
+    lead = words[-_NEAR:].rstrip().rpartition("\n")[2]
+    # what the values may be evidence of, but for placeholders, speaks for the calls
+    names = ["line" if is_bare else "delimiters", "last", *evidence_of_lead(lead, True)]
+    if score([*names, "placeholder"]) <= 0:
+        return True
+    return score(names) <= 0 and not any(map(_has_placeholder, calls))
+
+
 def shown_at_end(
     calls: Sequence[ToolCall],
     segments: Sequence[Segment],
@@ -124,7 +142,7 @@ def shown_at_end(
         return
     ends = _WORD.search(groups[-1].after) is not None
     evidence = [g.evidence(ends, g is groups[-1], asked, asks_for_example) for g in groups]
-    numbers = [number_of(g.before.rstrip().rpartition("\n")[2]) for g in groups]
+    numbers = [number_of(g.lead) for g in groups]
     for group, names, number in zip(groups, evidence, numbers, strict=True):
         if ends and number and numbers.count(number) > 1:
             names.append("options")

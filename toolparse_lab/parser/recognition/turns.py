@@ -221,7 +221,10 @@ def _dialogue(text: str) -> int | None:
             last = plain.rpartition("\n")[2].strip(" *#\t").lower()
             if last in ("user", "human", "system"):
                 return len(text.rstrip()) - len(last)
-    if not any(word in text for word in _OWN_WORDS):
+    for word in _OWN_WORDS:  # a generator would be a call for each
+        if word in text:
+            break
+    else:
         return None
     user = _USER_LINE.search(text)
     if user is None or not _OWN_LINE.search(text, user.end()):
