@@ -406,6 +406,24 @@ def test_a_provider_s_own_calls(lab: tp.Lab) -> None:
         pd.testing.assert_frame_equal(again.frame()[same], frame[same])
 
 
+def test_prose_and_failures_beside_native_calls_are_of_their_arm(lab: tp.Lab) -> None:
+    answers: dict[str, Any] = {
+        "called": {"response": native('{"city": "Oslo"}')},
+        "prose": {"response": response("Which city?")},
+        "text": {"raw": "Which city?"},
+        "failed": {"error": "timeout"},
+        "written": {"response": response(RIGHT)},  # of a format that was asked for, or not lifted
+        "other model": {"response": response("Which city?"), "model": "b"},
+    }
+    log = [{"case_id": name, "model": "a", **answer} for name, answer in answers.items()]
+    frame = lab.ingest(log, tools=[TOOL]).frame().set_index("case_id")
+    arms = dict.fromkeys(answers, "native") | dict.fromkeys(("written", "other model"), "auto")
+    assert dict(frame["arm"]) == dict(frame["prompt_protocol"]) == arms
+    assert list(frame.loc["prose"][["endpoint_kind", "outcome"]]) == ["native_tools", "ungraded"]
+    told = lab.ingest([{**row, "prompt_protocol": "hermes"} for row in log[1:4]], tools=[TOOL])
+    assert set(told.frame()["arm"]) == {"hermes"}
+
+
 def test_a_text_that_looks_like_an_object_is_a_text(lab: tp.Lab) -> None:
     texts = [
         "Completion(id=3)",

@@ -50,7 +50,7 @@ from ..arms import prompt_protocol
 from .answers import facts_of
 from .columns import Settings
 from .exchanges import ExchangeAnswer, answers_in
-from .rows import Observed, RowReader
+from .rows import Observed, RowReader, beside_calls
 from .shapes import Log, ShapedRow, ShapeReader, with_shapes
 from .sources import at_most
 
@@ -163,7 +163,7 @@ class PieceReader:
     def _read(self, piece: Rows) -> Readings:
         self._cases.clear()
         readings: list[list[Observed | Answer | BadCase]] = []
-        sent: list[list[dict[str, Any]]] = []  # the request and the response of each answer
+        requests: list[dict[str, Any]] = []
         for line, row in self._shaped(piece):
             if isinstance(row, ShapedRow) and not self.log.counts(row):
                 continue
@@ -174,15 +174,17 @@ class PieceReader:
                     answers += [self._exchanged(row, line, answer) for answer in found]
                 else:
                     for observed in self.rows.read(line, row, self.log):
-                        sent.append([_request(observed), _response(observed)])
+                        requests.append(_request(observed))
                         answers.append(observed)
             except BadCase as e:
                 answers.append(e)
             except RecursionError:
                 answers.append(self.setup.source.bad(_TOO_DEEP, line))
             readings.append(answers)
-        # The environment is looked through for credentials once for all of them.
         good = [x for answers in readings for x in answers if isinstance(x, Observed)]
+        good = list(beside_calls(good))
+        sent = [[request, _response(x)] for request, x in zip(requests, good, strict=True)]
+        # The environment is looked through for credentials once for all of them.
         made = map(self._answer, good, redact_strings(sent))
         return [
             [next(made) if isinstance(x, Observed) else x for x in answers] for answers in readings

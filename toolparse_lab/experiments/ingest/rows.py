@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import marshal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -420,6 +420,25 @@ def _error_of_stream(cells: Mapping[str, Any], captured: Captured) -> tuple[str,
     if captured.cut or is_true(cells.get("cut")):
         return "cut_stream", "the stream ended without a finish part"
     return None
+
+
+def beside_calls(answers: Sequence[Observed]) -> Iterator[Observed]:
+    """Yield answers, and those that leave open what they answered as answers to an offer of tools
+    where the same model answered others by the provider's own calls: then prose and failures are
+    what came of the same requests, and no arm of their own.
+    """
+    called = {answer.model for answer in answers if answer.captured.tool_calls}
+    for answer in answers:
+        captured = answer.captured
+        is_open = answer.protocol is AUTO and answer.told is None and answer.model in called
+        if is_open and not captured.completion and not captured.token_text:
+            native, unlifted = answer_to_offer(captured, answer.case.tools)
+            if not unlifted:
+                arm = prompt_protocol(None) if answer.arm == AUTO.id else answer.arm
+                answer = replace(
+                    answer, captured=native, endpoint_kind="native_tools", protocol=None, arm=arm
+                )
+        yield answer
 
 
 def resolved(x: Any) -> AnyProtocol | None:
