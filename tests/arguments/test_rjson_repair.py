@@ -15,11 +15,10 @@ from tests.cases.check import decode, eq
 from tests.core_cases import SHIPPED, rows
 from tests.tables import asked_of, every_case
 from tests.tools import tool_named
-from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.arguments.rjson.nearest import nearest_readings
 from toolparse_lab.arguments.rjson.positions import apply_edits
 from toolparse_lab.arguments.rjson.repair import read_damaged
-from toolparse_lab.arguments.rjson.strict import depth, read_if_strict, read_sequence
+from toolparse_lab.arguments.rjson.strict import Refusal, depth, read_if_strict, read_sequence
 from toolparse_lab.core.rules import RULES
 from toolparse_lab.core.values import same, write_canonical
 

@@ -14,8 +14,8 @@ from tests.core_cases import rows
 from tests.growth import grows_linearly
 from tests.tables import asked_of, each_case
 from toolparse_lab.arguments.rjson import strict
-from toolparse_lab.arguments.rjson.damage import Damage, Refusal
-from toolparse_lab.arguments.rjson.repair import read_damaged
+from toolparse_lab.arguments.rjson.repair import Damage, read_damaged
+from toolparse_lab.arguments.rjson.strict import Refusal
 from toolparse_lab.core.values import write_canonical
 
 JSON = st.recursive(

@@ -16,7 +16,7 @@ from tests.core_cases import CORE, SHIPPED, load, rows
 from tests.growth import grows_linearly
 from tests.laws import check_all
 from tests.tables import asked_of, every_case
-from toolparse_lab.arguments.rjson.damage import Refusal
+from toolparse_lab.arguments.rjson.strict import Refusal
 from toolparse_lab.core.errors import UnwritableCall
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.formats.base import DecodeContext, Opening, Protocol

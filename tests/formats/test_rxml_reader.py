@@ -14,8 +14,8 @@ from tests.core_cases import CORE, rows
 from tests.growth import grows_linearly
 from tests.laws import examples
 from tests.tables import asked_of, each_case
-from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.arguments.rjson.positions import apply_edits
+from toolparse_lab.arguments.rjson.strict import Refusal
 from toolparse_lab.arguments.schema.view import view_of
 from toolparse_lab.core.errors import UnwritableCall
 from toolparse_lab.formats.rxml import ElementReader, write_element

@@ -227,8 +227,10 @@ class Reader:
         parser = self._parser(silent=True, request=request)
         parser.feed(raw)
         result = parser.close()
-        if isinstance(parser, StreamParser) and not parser.is_plain:
-            note(parser.setting, result)
+        calls = result.calls
+        edited = not calls or calls[0].edits
+        if not edited and isinstance(parser, StreamParser) and not parser.is_plain:
+            note(parser.setting, calls)
         return result
 
     def stream(self, request: Any = None) -> StreamParser | ForeignParser:

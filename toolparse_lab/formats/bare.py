@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..arguments.rjson.damage import Refusal
-from ..arguments.rjson.strict import read_if_strict
+from ..arguments.rjson.strict import Refusal, read_if_strict
 from ..arguments.schema.view import View, view_of
 from ..core.errors import UnwritableCall
 from ..core.toolspec import ToolSpec

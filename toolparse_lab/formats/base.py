@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, final
 
-from ..arguments.rjson.damage import Refusal
+from ..arguments.rjson.strict import Refusal
 from ..arguments.schema.coerce import coerce
 from ..core import hooks
 from ..core.errors import BadOptions, BadSpec, UnwritableCall
@@ -400,7 +400,7 @@ class Codec(ABC):
     def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         """Return the calls of one body, as a `Message` if it has text too.
 
-        Raises rjson.damage.Refusal when it cannot be read without inventing content.
+        Raises rjson.strict.Refusal when it cannot be read without inventing content.
         """
 
     def strict(self, body: str, context: DecodeContext) -> bool:

@@ -184,7 +184,7 @@ def opens_at(
     first: nothing was said before.
     """
     end = text.find(">", pos, pos + _INSIDE_SO_FAR) + 1
-    if end and _opens_nothing(text[pos:end]):
+    if end and opens_nothing(text[pos:end]):
         return None
     role = _ROLE.match(text, pos)
     at = role.end() if role else pos
@@ -223,12 +223,12 @@ def opens_at(
 
 
 @lru_cache(maxsize=1024)
-def _opens_nothing(tag: str) -> bool:
-    # Whatever follows such a tag, the longer look would say so. Most tags are those of calls.
+def opens_nothing(tag: str) -> bool:
+    """Return True for a whole tag that opens no reasoning, as nearly all tags of calls."""
     begin = _BRACKETED.match(tag)
     return (
         begin is not None
-        and begin.end() == len(tag) - 1
+        and begin.end() == len(tag) - 1 == tag.find(">", 0, _INSIDE_SO_FAR)
         and not _may_open(begin[0])
         and not any(role.startswith(tag) or tag.startswith(role) for role in _ROLES)
     )

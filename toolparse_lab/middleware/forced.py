@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..arguments.rjson.damage import Refusal
-from ..arguments.rjson.strict import read_if_strict
+from ..arguments.rjson.strict import Refusal, read_if_strict
 from ..core.toolspec import ToolSpec
 from ..core.types import CallStatus, ParseOptions, ParseResult, Problem, Segment, Span, ToolCall
 from ..core.values import read_strict, write_canonical

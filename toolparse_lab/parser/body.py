@@ -40,7 +40,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..arguments.rjson.damage import Refusal
+from ..arguments.rjson.strict import Refusal
 from ..core.types import (
     CallDelta,
     CallStart,
@@ -51,7 +51,7 @@ from ..core.types import (
     Span,
     ToolCall,
 )
-from ..core.types.spans import make_segment
+from ..core.types.spans import make_segment, rule_of
 from ..core.values import Value
 from ..formats.base import Envelope, Message, NeedMore, Opening
 from ..formats.reasoning import Thought, ThoughtBody, body_in_prompt
@@ -70,6 +70,15 @@ _FREE = 4096  # characters that may be scanned again in any text, however short
 _AGAIN = 4  # and this many times its length beyond that
 _NO_BODY: Scanner = LiteralBody(())  # for an opener that is the whole call; never asked
 _LAST_CALLS = 8  # calls looked at after open reasoning, so that the cost stays bounded
+# Rules that put a sign right, and neither drop words nor guess where a string ends.
+_ONE_SIGN = frozenset(
+    (
+        "rjson.trailing-comma", "rjson.single-quotes", "rjson.unquoted-key", "rjson.missing-comma",
+        "rjson.python-literal", "rjson.loose-number", "rjson.raw-control", "rjson.bad-escape",
+        "rjson.escaped-apostrophe", "rjson.missing-colon", "pythonic.json-literal",
+        "pythonic.raw-break", "pythonic.inner-quote",
+    )
+)  # fmt: skip
 # Rules that a lost quote sets off: what they touched may be text that was read as a string.
 _GUESSED_QUOTES = frozenset(("rjson.unescaped-quote", "rjson.missing-bracket"))
 
@@ -126,16 +135,19 @@ class BodyReader:
         end = start + opening.end
         if start > log.text_start or self._text.message_ends:
             self._text.end(start)
-        setting, envelope = self._setting, self._envelope(opening)
+        setting = self._setting
         if opening.kind == "call":
             if log.message_end is not None:
                 # A token that ends messages ends the turn, unless the call is of a format with it.
                 (at, token), log.message_end = log.message_end, None
-                if log.turn_end is None and token not in envelope.heads(setting.tools):
+                heads = self._envelope(opening).heads(setting.tools)
+                if log.turn_end is None and token not in heads:
                     log.turn_end = at
             if not log.silent:
                 log.events.append(CallStart(Span(start, end)))
-            if log.silent and not opening.whole and self._read_look(opening, start):
+            # At the beginning of a text its plain calls were looked for as a whole.
+            may_look = start > 0 and self.is_plain is not False
+            if may_look and log.silent and not opening.whole and self._read_look(opening, start):
                 return
             feed.tail = feed.tail[opening.end :]
             feed.base = end
@@ -145,7 +157,7 @@ class BodyReader:
                 return
             # The closer of the format that opened the body, where several are read at once. With
             # the rest of a long chunk at hand, the body's end is brought into the tail as well.
-            closer = envelope.closer_of(opening) if feed.chunk else None
+            closer = self._envelope(opening).closer_of(opening) if feed.chunk else None
             if closer is not None:
                 feed.fetch_closer(closer)
             scanner = setting.protocol.envelope.scanner(opening, setting.tools)
@@ -177,8 +189,6 @@ class BodyReader:
         setting, feed, log, text = self._setting, self._feed, self._log, self._text
         if setting.looks is None or len(feed.pieces) > 1 or opening.speculative or opening.lone:
             return False
-        if not start or self.is_plain is False:
-            return False  # the text was looked at as a whole, or has calls of another form
         # The same call twice may be one, and a value that was given up may contain this one.
         if not text.is_plain or (log.calls and log.calls[-1].problems):
             return False
@@ -329,7 +339,11 @@ class BodyReader:
         closed = close.kind != "implicit"
         unit, decoded = self._decode(body, inner, closed, close.kind, close.value)
         after = close.end
-        clean = type(decoded) is tuple and len(decoded) == 1 and not decoded[0].edits
+        clean = False
+        if type(decoded) is tuple and len(decoded) == 1:
+            call = decoded[0]
+            sound = call.readable and not call.problems
+            clean = not call.edits or (sound and _ONE_SIGN.issuperset(map(rule_of, call.edits)))
         other = None if clean or closed else self._without_closer(body, inner, decoded)
         if other is not None:
             unit, decoded = other
@@ -616,7 +630,8 @@ class BodyReader:
             span = Span(body.opener, body.head)
             problem = Problem("scan", "call.repeated-opener", "warning", message, "", span)
             calls = (replace(calls[0], problems=(problem, *calls[0].problems)), *calls[1:])
-        log.call(segment, end, calls, self._setting.list_head(calls[0]) if calls else "")
+        head = self._setting.list_head(calls[0]) if calls and log.calls else ""
+        log.call(segment, end, calls, head)
         self._text.resume_after_call()
 
     def _repeats(self, body: OpenBody, call: ToolCall) -> bool:

@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TypeAlias
 
-from ..arguments.rjson.damage import Refusal
 from ..arguments.rjson.positions import EditMap, apply_edits, find_places
 from ..arguments.rjson.repair import read_damaged
+from ..arguments.rjson.strict import Refusal
 from ..arguments.schema.scalars import SPACE
 from ..core.types import Origin, Span, Step
 from ..core.values import Value, escape_token

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from ..arguments.rjson.damage import Refusal
+from ..arguments.rjson.strict import Refusal
 from ..arguments.schema.coerce import coerce
 from ..arguments.schema.plain import may_be_wrapped, parameter_names, read_texts
 from ..arguments.schema.scalars import Record

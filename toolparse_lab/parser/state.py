@@ -54,7 +54,14 @@ from ..core.types import (
 )
 from ..core.types.spans import make_segment
 from ..formats.base import Envelope, Protocol, Tools
-from ..formats.reasoning import END_PATTERN, END_SO_FAR, END_STARTS, LONE_ENDS, LONGEST_END
+from ..formats.reasoning import (
+    END_PATTERN,
+    END_SO_FAR,
+    END_STARTS,
+    LONE_ENDS,
+    LONGEST_END,
+    opens_nothing,
+)
 from ..formats.registry import protocols
 from ..formats.scan import NO_WAITS, cut_literals, longest_of, partial_finder
 from ..formats.turns import TURN_ENDS
@@ -107,6 +114,10 @@ class Setting:
         )
         self.waits = NO_WAITS if signs is None or "<" in signs else _waits_of(self.heads)
         self.repeats = protocol.envelope.repeats
+        # Heads of one tag, where nothing but their own opener can begin.
+        self.sure_heads: tuple[str, ...] = ()
+        if not (self.speculates or self.repeats or "<" in self.line_starts):
+            self.sure_heads = tuple(filter(opens_nothing, self.heads))
         # What is known of plain calls, and for each look the literals that no value may hold.
         self.looks: Any = None
         self.marks: dict[Any, tuple[str, ...] | None] = {}

@@ -159,21 +159,22 @@ class TextScanner:
         feed, setting, quoting = self._feed, self._setting, self.quoting
         tail, base = feed.tail, feed.base
         step: Opening | bool | None = None
-        if quoting.blank and setting.reads_reasoning:
-            step = self._read_thought(tail, 0, final)
+        if not tail.startswith(setting.sure_heads):
+            if quoting.blank and setting.reads_reasoning:
+                step = self._read_thought(tail, 0, final)
+                if step is not None:
+                    return step
+            if self._fresh and base >= self._plain_to:
+                # Nothing is held back on a line after a call, where most calls are. A chat turn's
+                # head would go on with a bar.
+                if tail[:2] != "\n<" or tail[2:3] in ("", "|") or not quoting.spoken:
+                    step = self._hold(tail, final)
+            elif base == self._again and self._fresh:
+                step = self._hold_again(tail, final)
+            if step is None and quoting.line_at == base and tail[:1] in setting.line_starts:
+                step = self._hold_line(tail, 0, final)
             if step is not None:
                 return step
-        if self._fresh and base >= self._plain_to:
-            # Nothing is held back on a line after a call, where most calls are. A chat turn's head
-            # would go on with a bar.
-            if tail[:2] != "\n<" or tail[2:3] in ("", "|") or not quoting.spoken:
-                step = self._hold(tail, final)
-        elif base == self._again and self._fresh:
-            step = self._hold_again(tail, final)
-        if step is None and quoting.line_at == base and tail[:1] in setting.line_starts:
-            step = self._hold_line(tail, 0, final)
-        if step is not None:
-            return step
         search = setting.tokens.search
         pos = 0
 

@@ -38,10 +38,10 @@ def read_whole(setting: Setting, raw: str, request: Any) -> ParseResult | None:
     return _read_look(setting, looks, raw, request) if looks.by_start else None
 
 
-def note(setting: Setting, result: ParseResult) -> None:
-    """Learn how plain calls like that of a result are written, once there are several of them."""
-    if result.calls and all(call.ok and not call.edits for call in result.calls):
-        setting.looks.note(result.calls[0].protocol)
+def note(setting: Setting, calls: tuple[ToolCall, ...]) -> None:
+    """Learn how plain calls like some of an answer are written, once there are several of them."""
+    if all(call.ok and not call.edits for call in calls):
+        setting.looks.note(calls[0].protocol)
 
 
 class _Looks:

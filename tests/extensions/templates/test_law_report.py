@@ -14,7 +14,7 @@ import pytest
 import toolparse_lab as tp
 from tests.entry.test_foreign import TOOLS, Camel, Collecting, Segmenting, Snake, a_call
 from tests.laws import EXHAUSTIVE
-from toolparse_lab.arguments.rjson.damage import Refusal
+from toolparse_lab.arguments.rjson.strict import Refusal
 from toolparse_lab.entry.laws import TEXT_LAWS, LawBroken, check_all, try_text
 from toolparse_lab.entry.laws import TOOLS as SHIPPED_TOOLS
 from toolparse_lab.extensions.templates import check_protocol, check_stream

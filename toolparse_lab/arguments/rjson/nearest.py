@@ -13,9 +13,9 @@ from itertools import islice
 from ...core.types import Edit, Span
 from ...core.types.spans import make_edit
 from ...core.values import Value, nodes, space_end, write_canonical
-from .damage import HOLDS_JSON, NO_JSON
 from .positions import apply_edits
 from .quotes import escape_control
+from .repair import HOLDS_JSON, NO_JSON
 from .strict import read_sequence, too_deep
 
 # How it works. A hypothesis is a place in the text, what the grammar expects there, the brackets

@@ -83,8 +83,8 @@ FOREIGN = {
 """Opening character that JSON does not have -> its quotes."""
 
 
-def read_double(text: str, pos: int, *, key: bool, top: str = "") -> tuple[int, list[Edit]]:
-    """Return the offset after the string in double quotes at `pos`, and the edits inside it.
+def read_double(text: str, pos: int, edits: list[Edit], *, key: bool, top: str = "") -> int:
+    """Return the offset after the string in double quotes at `pos`; add its edits.
 
     key: it is a member's name, and ends at the first quote. top: the bracket around it, "" at the
     top level. Raises Refusal.
@@ -92,31 +92,34 @@ def read_double(text: str, pos: int, *, key: bool, top: str = "") -> tuple[int, 
     # Most strings of a damaged text are whole: the first stop is the closing quote.
     stop = _IN_DOUBLE.search(text, pos + 1)
     if stop and stop[0] == '"' and (key or _double_quote_ends(text, stop.start(), top)):
-        return stop.end(), []
+        return stop.end()
 
     inside = _Inside(text, _DOUBLE, key)
     end = inside.read_to_closer(pos, lambda at: key or _double_quote_ends(text, at, top))
-    return end + 1, inside.edits
+    edits += inside.edits
+    return end + 1
 
 
-def read_foreign(text: str, pos: int, *, key: bool) -> tuple[int, list[Edit]]:
-    """Return the offset after the string that a mark of `FOREIGN` opens at `pos`, and its edits."""
+def read_foreign(text: str, pos: int, edits: list[Edit], *, key: bool) -> int:
+    """Return the offset after the string that a mark of `FOREIGN` opens at `pos`; add its edits."""
     quotes = FOREIGN[text[pos]]
     # Only what programs write is sure to have its colon right after the key.
     before_colon = key and quotes is _SINGLE
+    found: list[Edit] = []
+    stop = quotes.stop.search(text, pos + 1)  # as above
+    if stop and stop[0] in quotes.closers and _foreign_quote_ends(text, stop.start(), before_colon):
+        end = stop.start()
+    else:
+        inside = _Inside(text, quotes, key)
+        end = inside.read_to_closer(pos, lambda at: _foreign_quote_ends(text, at, before_colon))
+        found = inside.edits
+    opener, closer = Span(pos, pos + 1), Span(end, end + 1)
+    edits += (Edit(opener, '"', quotes.rule), *found, Edit(closer, '"', quotes.rule))
+    return end + 1
 
-    def closes(at: int) -> bool:
-        return text[at] not in _APOSTROPHES or _apostrophe_ends(text, at, before_colon)
 
-    inside = _Inside(text, quotes, key)
-    end = inside.read_to_closer(pos, closes)
-    opener = Edit(Span(pos, pos + 1), '"', quotes.rule)
-    closer = Edit(Span(end, end + 1), '"', quotes.rule)
-    return end + 1, [opener, *inside.edits, closer]
-
-
-def read_triple(text: str, pos: int) -> tuple[int, list[Edit]]:
-    """Return the offset after the string in triple double quotes at `pos`, and its edits."""
+def read_triple(text: str, pos: int, edits: list[Edit]) -> int:
+    """Return the offset after the string in triple double quotes at `pos`; add its edits."""
     start = pos + 3
     end = text.find('"""', start)
     if end < 0:
@@ -126,9 +129,9 @@ def read_triple(text: str, pos: int) -> tuple[int, list[Edit]]:
     offset = start
     while stop := _IN_DOUBLE.search(text, offset, end):  # its backslashes stay wherever they can be
         offset = inside.pass_over(stop.start(), stop[0])
-    opener = Edit(Span(pos, start), '"', _TRIPLE.rule)
-    closer = Edit(Span(end, end + 3), '"', _TRIPLE.rule)
-    return end + 3, [opener, *inside.edits, closer]
+    opener, closer = Span(pos, start), Span(end, end + 3)
+    edits += (Edit(opener, '"', _TRIPLE.rule), *inside.edits, Edit(closer, '"', _TRIPLE.rule))
+    return end + 3
 
 
 class _Inside:
@@ -237,7 +240,9 @@ def _double_quote_ends(text: str, at: int, top: str) -> bool:
     return item_begins(text, after, top)
 
 
-def _apostrophe_ends(text: str, at: int, before_colon: bool) -> bool:
+def _foreign_quote_ends(text: str, at: int, before_colon: bool) -> bool:
+    if text[at] not in _APOSTROPHES:
+        return True
     after = space_end(text, at + 1)
     ch = text[after : after + 1]
     if before_colon:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
+from operator import attrgetter
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from ..values import Value, read_strict, unescape, write_canonical
@@ -151,6 +152,8 @@ class Edit:
 
 
 make_edit = maker_of(Edit)
+rule_of = attrgetter("rule")
+"""Return the rule of an edit or a step."""
 
 
 @dataclass(frozen=True, slots=True)

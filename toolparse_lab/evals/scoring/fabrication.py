@@ -43,7 +43,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
 
-from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import view_of
 from ...core.errors import NoSuchItem
 from ...core.rules import RULES

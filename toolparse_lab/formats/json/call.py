@@ -21,14 +21,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.repair import read_damaged
-from ...arguments.rjson.strict import read_if_strict, read_next, too_deep
+from ...arguments.rjson.strict import Refusal, read_if_strict, read_next, too_deep
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
+from ...core.types.spans import rule_of
 from ...core.values import Value, escape_token, write_canonical
 from ..base import Codec, DecodeContext, Decoded, Places, with_step
-from .judge import WORDS, read_words, rule_of, settle
+from .judge import WORDS, read_words, settle
 from .scan import name_first
 from .source import ONE_CALL, BodySource, items_of, unescape_offsets, units_of
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-from ...arguments.rjson.damage import Refusal
-from ...arguments.rjson.strict import read_if_strict
+from ...arguments.rjson.strict import Refusal, read_if_strict
 from ...arguments.schema.view import view_of
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Step
+from ...core.types.spans import rule_of
 from ...core.values import Value, write_canonical
 from ..base import (
     NEED_MORE,
@@ -26,7 +26,7 @@ from ..base import (
     named_call,
 )
 from .call import JsonCall, read_body_values
-from .judge import WORDS, read_words, rule_of, settle
+from .judge import WORDS, read_words, settle
 from .openers import JsonHeaders
 from .scan import name_first
 from .source import ONE_CALL, BodySource, unescape_offsets

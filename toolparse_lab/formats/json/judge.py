@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 from ...arguments.rjson.escapes import ESCAPES, escape_readings, is_certain
@@ -21,6 +21,7 @@ from ...arguments.schema.validate import find_problems, fits, validate
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span
 from ...core.types.call import Reading
+from ...core.types.spans import rule_of
 from ...core.values import Value, write_canonical
 from ..base import DecodeContext, Decoded
 
@@ -58,7 +59,6 @@ _PRICES = {
 _FENCE = re.compile(r"\s{0,64}```[\w-]{0,16}[ \t]{0,16}\r?\n")
 _FINAL = ("decode.empty", "decode.too-deep", "decode.words")
 
-rule_of = attrgetter("rule")  # of an edit
 Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
 """Values of a body and the edits they took -> its calls. Raises Refusal."""
 

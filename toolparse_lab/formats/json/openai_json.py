@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.repair import read_damaged
-from ...arguments.rjson.strict import read_if_strict
+from ...arguments.rjson.strict import Refusal, read_if_strict
 from ...arguments.schema.plain import takes_arguments
 from ...arguments.schema.strict_form import plain_arguments, strict_arguments
 from ...core.toolspec import ToolSpec

@@ -11,9 +11,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 
-from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.positions import EditMap, apply_edits, find_places
 from ...arguments.rjson.repair import read_damaged
+from ...arguments.rjson.strict import Refusal
 from ...core.types import Edit, Span
 from ...core.values import Value, escape_token, write_canonical
 from ..base import Places

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.positions import EditMap, apply_edits
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec

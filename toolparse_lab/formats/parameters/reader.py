@@ -8,9 +8,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import TypeAlias
 
-from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.repair import read_damaged
-from ...arguments.rjson.strict import read_if_strict
+from ...arguments.rjson.strict import Refusal, read_if_strict
 from ...arguments.schema.view import View, view_of
 from ...core.types import Edit, Span, Step
 from ...core.values import Value, escape_token

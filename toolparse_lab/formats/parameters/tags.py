@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.positions import apply_edits
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Literal
 
-from ...arguments.rjson.damage import Refusal
-from ...arguments.rjson.strict import read_if_strict
+from ...arguments.rjson.strict import Refusal, read_if_strict
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span
 from ...core.values import Value, escape_token, read_strict, write_canonical

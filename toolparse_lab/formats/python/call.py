@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span

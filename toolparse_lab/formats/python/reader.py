@@ -21,7 +21,7 @@ import unicodedata
 from dataclasses import replace
 from math import isinf
 
-from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span, Step

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain, islice
 
-from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.repair import read_damaged
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import EMPTY_SCHEMA, ToolSpec
 from ...core.types import Edit, Problem, Span, Step

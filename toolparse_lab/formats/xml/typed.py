@@ -21,9 +21,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.positions import find_places
-from ...arguments.rjson.strict import read_if_strict
+from ...arguments.rjson.strict import Refusal, read_if_strict
 from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.nearest import QUOTES
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import View
 from ...core.types import Edit, Span
 from ...core.values import Value, leaves

@@ -29,7 +29,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import View
 from ...core.types import Step
 from ...core.values import Value, escape_token, number, same

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.positions import EditMap, apply_edits
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import EMPTY_SCHEMA, ToolSpec
 from ...core.types import Edit, Span

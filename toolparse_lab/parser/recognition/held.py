@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...core.types import Segment, Span, ToolCall
 from ...formats.base import NEED_MORE, DecodeContext, Decoded, NeedMore, Opening
 from ...formats.scan import Balanced, Close
