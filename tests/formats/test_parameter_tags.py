@@ -203,7 +203,7 @@ def test_a_repeated_text_keeps_the_first_place() -> None:
 
 
 _NONE = re.compile("(?!)")
-NEVER = StrictForm(_NONE, _NONE, _NONE, _NONE)
+NEVER = StrictForm(_NONE, _NONE, _NONE)
 SPACES = ["", "\n", "\r\n", "\n\n", " ", "\t\n", "\x0c", "\xa0"]
 NAMES = ["w", "city", "tags", "a.b", "ärger", "a b", "a=b", "x" * 300, "n'", ""]
 

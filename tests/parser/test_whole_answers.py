@@ -138,14 +138,16 @@ def test_a_call_is_read_by_the_form_in_which_it_is_written(
 
 PIECES = ("a", "b c", "\n", "\r\n", " ", "<b>", "</b>", "x < y", "&", "&lt;", ">", "]", "]]>", "[/to]",
           "</note", "note>", "<![CDATA[", "<value>", "</parameter>", "<parameter=to>", "</arg_value>",
-          "</tool_call>", "<PARAM", "7", '["a"]')  # fmt: skip
+          "</tool_call>", "<PARAM", "7", '["a"]', "<p class='q'>", "<!-- x -->", "<value-", "&amp;",
+          '"', "<br/>", "<")  # fmt: skip
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=5).map("".join)
 
 
 @pytest.mark.parametrize(
     "name",
     ["qwen3_coder_xml", "glm47_compact", "seed_oss", "dots", "muse_atem", "anthropic_legacy",
-     "bfcl_concise_xml_tag", "minimax_m2", "morph_xml"],
+     "bfcl_concise_xml_tag", "minimax_m2", "morph_xml", "beam", "hyperclovax_seed_think", "telechat4",
+     "hunyuan_v3"],
 )  # fmt: skip
 @settings(max_examples=examples(40))
 @given(texts=st.tuples(TEXTS, TEXTS), around=st.sampled_from(AROUND))

@@ -418,10 +418,6 @@ class Codec(ABC):
         """Return the calls that are whole in front of the damage of a body that was refused."""
         return ()
 
-    def is_raw(self, name: str, text: str, tool: ToolSpec) -> bool:
-        """Return True if a parameter's text surely is its value, whatever markup is in it."""
-        return False
-
     @abstractmethod
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         """Return the call as this format writes it, delimiters included. Raises UnwritableCall."""

@@ -508,23 +508,6 @@ def _looks_damaged(
     return fragment is not None and fragment.search(text) is not None
 
 
-def is_sound(text: str, name: str, view: View) -> bool:
-    """Return True if a raw text of a parameter surely holds nothing like a damaged tag.
-
-    False says nothing. It is one without a tag of its format, in whatever spelling, and without a
-    section; its tool has the parameters of `view`.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> view = view_of({"properties": {"a": {"type": "string"}}})
-    >>> [is_sound(text, "a", view) for text in ("x <b>y</b> z", "x </a, z", "x<a>z", "x <b>y</b>")]
-    [True, False, False, False]
-    """
-    # Of what begins or ends with nothing but white space nothing is said.
-    if text[:_LONGEST_TAIL].lstrip()[:1] in "<>" or text[-_LONGEST_TAIL:].rstrip()[-1:] in "<>]":
-        return False
-    return text.rfind(f"{name}>") < 0 and not _has_broken_closer(text, names_below(view))
-
-
 def stray_end(text: str, names: Collection[str]) -> int:
     """Return the offset of a tag at the end of a text that closes nothing in it, -1 without one.
 

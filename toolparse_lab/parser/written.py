@@ -27,7 +27,7 @@ from ast import literal_eval
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple, TypeAlias
 
@@ -35,6 +35,7 @@ from ..arguments.rjson.positions import find_places
 from ..arguments.rjson.strict import read_next, too_deep
 from ..arguments.schema.plain import fits, may_be_wrapped, parameter_names, read_texts
 from ..arguments.schema.scalars import UNRECORDED, Record
+from ..arguments.schema.view import view_of
 from ..core.errors import ToolparseError
 from ..core.toolspec import ToolSpec
 from ..core.types import (
@@ -53,7 +54,7 @@ from ..core.types.spans import StepSpans, make_segment
 from ..core.values import Value, write_canonical
 from ..core.values.affixes import common_prefix, common_suffix
 from ..formats.base import Decoded, Protocol
-from ..formats.disambiguation import FORMAT_WORDS
+from ..formats.disambiguation import FORMAT_WORDS, names_below
 from ..formats.json.header import NO_TOOL_WORDS
 from ..formats.json.source import unescape_offsets
 from ..formats.reasoning import MARKS
@@ -129,22 +130,48 @@ class _Unit(NamedTuple):
 
 
 class _Tagged(NamedTuple):
-    # Parameters whose texts hold tags: what one begins with, what ends it, what is between two.
+    # Parameters whose texts hold tags: what one begins with, what ends it, what is between two. And
+    # what such a text may hold: white space at its ends, references to characters.
     head: re.Pattern[str]
     closer: str
     sep: str
+    words: frozenset[str]  # of the format's own tags
+    takes_space: bool = True
+    takes_references: bool = True
 
-    def texts(self, raw: str, start: int) -> Iterator[tuple[str, int, int]]:
-        """Yield name, start and end of each text."""
+    def texts(self, raw: str, start: int) -> list[tuple[str, int, int]]:
+        """Return name, start and end of each text."""
+        texts: list[tuple[str, int, int]] = []
         while head := self.head.match(raw, start):
             end = raw.find(self.closer, head.end())
             if end < 0:
-                return
-            yield head[1], head.end(), end
+                break
+            texts.append((head[1], head.end(), end))
             start = end + len(self.closer)
             if not raw.startswith(self.sep, start):
-                return
+                break
             start += len(self.sep)
+        return texts
+
+    def sure_texts(self, raw: str, start: int, tool: ToolSpec) -> list[tuple[str, int, int]]:
+        """Return the texts, none if one may hold a tag of the format, or be cut at an end."""
+        texts = self.texts(raw, start)
+        own_tag = _own_tags(self.words, tool.schema_json)
+        for name, begin, end in texts:
+            if begin == end:
+                continue
+            first, last = raw[begin], raw[end - 1]
+            if first in ">]\r" or last in "<]\r" or raw.endswith("]]>", begin, end):
+                return []
+            if first == last == '"':  # some formats take such quotes off
+                return []
+            if raw.rfind(f"{name}>", begin, end) >= 0 or own_tag.search(raw, begin, end):
+                return []
+            if not self.takes_space and (first.isspace() or last.isspace()):
+                return []
+            if not self.takes_references and _REFERENCE.search(raw, begin, end):
+                return []
+        return texts
 
 
 class _Parameters(NamedTuple):
@@ -301,11 +328,8 @@ class Look:
         tail = self.after.match(raw, end)
         tagged: list[tuple[str, int, int]] = []
         if tail is None and tool and type(hole) is _Parameters and hole.tagged:
-            tagged = list(hole.tagged.texts(raw, start))
-            if not tagged or self.owner is not setting.protocol:
-                return None
-            is_raw = self.owner.codec.is_raw
-            if not all(is_raw(name, raw[a:b], tool) for name, a, b in tagged):
+            tagged = hole.tagged.sure_texts(raw, start, tool)
+            if not tagged:
                 return None
             end = tagged[-1][2] + len(hole.tagged.closer)
             tail = self.after.match(raw, end)
@@ -565,6 +589,11 @@ _TRIALS: tuple[dict[str, Value], ...] = (
     {_KEYS[2]: {"a": [1, {"b": None}], "c": -2.25e3}},
     {_KEYS[2]: [[], {}, True]},
 )
+# Texts with tags of others, with white space at an end, with references to characters.
+_TAGS = ("if x < y && y > z:", "<b>x</b> & [y]<br/>", "<!-- x -->\n<p class='q'>y</p>")
+_SPACED = ("\n x", "x\n", " x ", "x\n\n")
+_REFERENCES = ("&lt;b&gt; x &amp; &#65;y",)
+_REFERENCE = re.compile(r"&#?\w{1,32};")
 _ESCAPED = "a'b\"c\\d\ne\tf"
 _MISFIT: dict[str, Value] = {_KEYS[1]: "70"}
 
@@ -665,6 +694,7 @@ class _Learner:
         call = self.only_call(self.write(_ARGUMENTS))
         untyped = json.loads(call.source_json) != _ARGUMENTS
         head, string, sep, tail = self._unit("Zqa one", "Zqb two")
+        around = f"{head} {tail}".replace(_NAME, "")
         edge = "".join({string.closer[:1], string.opener[-1:]} - {"\n", " ", "\0", ">"})
         if untyped and not string.closer.strip():
             raise _Unlearned
@@ -718,7 +748,7 @@ class _Learner:
         for extra in ([others] if others else []) + [[]]:
             for loose in (True, False) if sep != sep.rstrip() and sep.strip() else (False,):
                 hole = _parameters_of([*units, *extra], sep, loose, untyped, stops)
-                yield hole._replace(tagged=_tagged(string, sep) if untyped else None)
+                yield hole._replace(tagged=_tagged(string, sep, around) if untyped else None)
 
     def _has_escapes(self, quote: str) -> bool:
         try:
@@ -891,7 +921,13 @@ class _Learner:
         )
         row = next(t.text for t in tokens if t.kind == "hole")
         start = "" if filled[0].kind == "name" else text[0]
-        bars = ("[/",) if isinstance(hole, _Parameters) and hole.stops else ()  # a closing tag
+        bars: tuple[str, ...] = ()
+        if isinstance(hole, _Parameters) and hole.stops:
+            bars = ("[/",)  # a closing tag
+        elif isinstance(hole, _Parameters) and self._owner is not self._setting.protocol:
+            bars = tuple(
+                f"<{word}" for word in _first_words(FORMAT_WORDS)
+            )  # for its opener's others
         literals = " ".join(t.text for t in tokens if t.kind == "literal")
         words = frozenset((*re.findall(r"\w+", literals), *_NO_NAMES))
         return Look(
@@ -964,11 +1000,22 @@ class _Learner:
         look.takes_line = self._agrees(look, base + "\n") is True and (
             not look.takes_words or self._agrees(look, f"{_WORDS_BEFORE}{base}\n") is True
         )
+        if isinstance(look.hole, _Parameters) and look.hole.tagged:
+            look.hole = look.hole._replace(tagged=self._proved_tags(look, look.hole.tagged))
         if isinstance(look.hole, _Json) and look.parts and self._setting.tools:
             misfit = self._with(tokens, _MISFIT)
             look.takes_misfits = True
             look.takes_misfits = misfit is not None and self._agrees(look, misfit) is True
         return look
+
+    def _proved_tags(self, look: Look, tagged: _Tagged) -> _Tagged | None:
+        def takes(texts: tuple[str, ...]) -> bool:
+            written = (self.write({_KEYS[0]: text}) for text in texts)
+            return all(self._agrees(look, text) is True for text in written)
+
+        if not takes(_TAGS):
+            return None
+        return tagged._replace(takes_space=takes(_SPACED), takes_references=takes(_REFERENCES))
 
     def _with(self, tokens: list[_Token], arguments: dict[str, Value]) -> str | None:
         try:
@@ -1027,12 +1074,27 @@ def _parameters_of(
     )  # fmt: skip
 
 
-def _tagged(unit: _Unit, sep: str) -> _Tagged | None:
+def _tagged(unit: _Unit, sep: str, around: str) -> _Tagged | None:
+    # around: what is written around the parameters
     before, after = unit.opener.split("\0")
     if "\1" in unit.closer or unit.closer.lstrip()[:1] != "<":
         return None
     head = re.compile(f"{re.escape(before)}({_KEY}){re.escape(after)}")
-    return _Tagged(head, unit.closer, sep)
+    words = re.findall(r"[A-Za-z]\w+", f"{before} {after} {unit.closer} {around}")
+    return _Tagged(head, unit.closer, sep, frozenset(words) | FORMAT_WORDS)
+
+
+def _first_words(words: frozenset[str]) -> list[str]:
+    # those with which the others begin
+    return [w for w in words if not any(w != other and w.startswith(other) for other in words)]
+
+
+@lru_cache(maxsize=512)
+def _own_tags(words: frozenset[str], schema_json: str) -> re.Pattern[str]:
+    # A word of the format or the name of a parameter where it may be in a tag, in any spelling.
+    names = [f"{re.escape(name)}(?![\\w-])" for name in names_below(view_of(schema_json))]
+    word = "|".join((*map(re.escape, _first_words(words)), *names))
+    return re.compile(rf"<(?:[\s/|\uff5c]*(?:[\w.-]+[:|\uff5c])?(?i:{word})|!\[CDATA\[)")
 
 
 def _row(units: list[_Unit], between: str) -> str:

@@ -40,14 +40,12 @@ class StrictForm(NamedTuple):
     """The patterns of one format, for text in its own spelling.
 
     block: functions and the block's closer, group 1. function: its name, its parameters. parameter:
-    its name, its value after the line break that it loses. own_tag: any tag of the format, or
-    around a whole value.
+    its name, its value after the line break that it loses.
     """
 
     block: re.Pattern[str]
     function: re.Pattern[str]
     parameter: re.Pattern[str]
-    own_tag: re.Pattern[str]
 
 
 @lru_cache(maxsize=256)
@@ -89,7 +87,6 @@ def strict_form(form: Form) -> StrictForm:
             rf"{parameter}({_NAME}){parameter_end}{line}(?P<value>{inner}){value_end}",
             re.ASCII,
         ),
-        re.compile(rf"<(?:{tags.signs}{own}|value>|!\[CDATA\[)|{form.own_tags.pattern}", re.ASCII),
     )
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from ...arguments.rjson.positions import apply_edits
 from ...arguments.rjson.strict import Refusal
-from ...arguments.schema.view import view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.values import Value, read_strict, same, write_canonical
@@ -27,7 +26,6 @@ from ..base import (
     Signs,
     Tools,
 )
-from ..disambiguation import is_sound
 from ..json.call import json_calls
 from ..json.scan import JsonBody, ends_in_value
 from ..prompt.grammar import MAX_DEPTH, literal, object_schema
@@ -43,13 +41,12 @@ from .form import (
     TagForm,
     closes_itself,
     function_group,
-    holds_references,
     kind_of_value,
     names_function,
 )
 from .reader import FunctionReader
 from .scan import ParameterScan
-from .strict import read_functions, strict_form
+from .strict import read_functions
 
 # A name that survives the trimming of readers and cannot be taken for the end of its tag.
 _TAG_NAME = re.compile(r"[^\s<>\"'=](?:[^<>\"'\r\n]{0,254}[^\s<>\"'])?")
@@ -364,17 +361,6 @@ class ParameterCall(Codec):
     # on its own, so that one that cannot be read leaves the others alone. What took edits is read
     # once more, strictly, from the edited body: a repaired tag could make others count. So a body
     # is gone over three times at most, whatever is wrong with it.
-
-    def is_raw(self, name: str, text: str, tool: ToolSpec) -> bool:
-        form = self.form
-        if form.flags or not form.closer or (form.entities and holds_references(text)):
-            return False
-        # It may lose a line break of its own, where none is written or where this is half of one.
-        if form.trim and (not form.edge or text[-1:] == "\r"):
-            return False
-        if strict_form(form).own_tag.search(text):
-            return False
-        return is_sound(text, name, view_of(tool.schema_json))
 
     def read(self, body: str, context: DecodeContext) -> tuple[Decoded, ...]:
         if not body:
