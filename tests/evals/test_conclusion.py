@@ -120,6 +120,10 @@ def test_the_whole_equals_its_parts() -> None:
     assert account_of(rows[:3]).text == (
         "All 3 answers can be executed. 1 as written, 1 after repair, 1 after lossy repair."
     )
+    bare = "No tools were given, so names and arguments were not checked."
+    assert bare in account_of(rows.assign(tools_json="[]")).rest
+    some = rows.assign(tools_json=["[]", *["[{}]"] * 6])
+    assert "1 had no tools, so names" in account_of(some).rest
 
 
 def test_a_run_without_answers_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,12 +28,14 @@ class Account:
         answers: how many there are.
         stopped: the cause of each that cannot be executed.
         good: verdict -> how many can, the ones as written first.
+        toolless: how many of these had no tools that their names and arguments could be held to.
     """
 
     answers: int
     unanswered: int
     stopped: Sequence[str]
     good: dict[str, int]
+    toolless: int = 0
 
     @property
     def broken(self) -> int:
@@ -66,6 +68,9 @@ class Account:
             said.append(f"{n:,} can, {word_of(next(iter(self.good)))}")
         elif parts:
             said.append(f"{n:,} can: {', '.join(parts)}" if n < self.answers else ", ".join(parts))
+        if self.toolless:
+            had = f"{self.toolless:,} had no tools" if self.toolless < n else "No tools were given"
+            said.append(f"{had}, so names and arguments were not checked")
         if self.silent:
             said.append(f"{self.silent:,} {'holds' if self.silent == 1 else 'hold'} no call")
         if self.unanswered:
@@ -83,15 +88,19 @@ def account_of(rows: pd.DataFrame) -> Account:
     answered = outcomes.ne("") & ~outcomes.isin(_UNANSWERED)
     part = rows[answered]
     stopped = causes(part, graded=False)
-    verdicts = Counter[str]()
+    verdicts, toolless = Counter[str](), 0
     if "verdict" in part:
-        words = part["verdict"].astype("string").fillna("")
-        verdicts.update(w for w, cause in zip(words, stopped, strict=True) if not cause)
+        free = pd.Series(stopped, part.index, dtype=object).eq("")
+        words = part["verdict"].astype("string").fillna("").where(free, "")
+        verdicts.update(words)
+        if "tools_json" in part:
+            toolless = int((words.isin(_GOOD) & part["tools_json"].isin(["[]"])).sum())
     return Account(
         len(part),
         len(rows) - len(part),
         [cause for cause in stopped if cause],
         {verdict: verdicts[verdict] for verdict in _GOOD if verdicts[verdict]},
+        toolless,
     )
 
 
