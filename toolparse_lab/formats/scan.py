@@ -356,7 +356,9 @@ class Balanced(BodyScanner):
 
     def scan(self, tail: str, final: bool) -> Close | int:
         outside, inside = self._patterns
-        pos = 0
+        pos, stop = 0, len(tail)
+        if self._literals and not final:
+            stop = partial_start(tail, self._literals)
         while True:
             if self._whole:
                 step = self._behind_value(tail, pos, final)
@@ -367,9 +369,6 @@ class Balanced(BodyScanner):
                 self._whole, pos = False, step
 
             match = (inside[self._quote] if self._quote else outside).search(tail, pos)
-            stop = len(tail)
-            if self._literals and not final:
-                stop = partial_start(tail, self._literals)
             if match is None:
                 return self._settle(max(stop, pos))
             # A bracket that may be the first character of a literal is not known for one yet.

@@ -37,7 +37,7 @@ from ..core.types import (
     ToolCall,
 )
 from ..core.types.call import make_call
-from ..core.types.spans import Severity, StepSpans, make_problem
+from ..core.types.spans import Severity, StepSpans, make_edit, make_problem
 from ..core.values import escape_token, write_canonical
 from ..formats.base import DecodeContext, Decoded, Opening, Protocol, Tools, with_step
 from ..formats.python.call import read_instead
@@ -242,8 +242,8 @@ class Resolver:
                 near = near_tool(d.name, self.tools)
                 hint = f"; the one near to it is {near!r}" if near else ""
                 message = f"{d.name!r} is none of the tools: {names}{hint}"
-                span = d.name_span and d.name_span.shift(start)
-                problems.append(Problem("read", "call.unknown-tool", "error", message, "", span))
+                at = d.name_span and d.name_span.shift(start)
+                problems.append(Problem("read", "call.unknown-tool", "error", message, "", at))
 
         steps = _shifted(d.steps, start) if d.steps else ()
         source_json, arguments_json, coerced = self._fitted(d, tool, body, problems)
@@ -253,13 +253,14 @@ class Resolver:
         name_span = d.name_span
         if name_span is not None:
             name_span = Span(name_span.start + start, name_span.end + start)
-        edits = d.edits and tuple(
-            [Edit(Span(e.span.start + start, e.span.end + start), e.text, e.rule) for e in d.edits]
-        )
+        edits: list[Edit] = []
+        for edit in d.edits:
+            span = Span(edit.span.start + start, edit.span.end + start)
+            edits.append(make_edit(span, edit.text, edit.rule))
         origins = OriginTable(partial(trace_table, d, coerced, start, body.text))
         return make_call(
             index, segment_index, d.name, name_span, d.wire_id, body.protocol or self.protocol.id,
-            status, 1.0, source_json, arguments_json, edits, steps, tuple(problems), segment,
+            status, 1.0, source_json, arguments_json, tuple(edits), steps, tuple(problems), segment,
             origins,
         )  # fmt: skip
 

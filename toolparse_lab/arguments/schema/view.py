@@ -128,13 +128,15 @@ class View:
     # Slots for what every value asks of a view: they are read five times as fast as from a dict.
     # The cached properties below live in the dict.
     __slots__ = (
-        *("__dict__", "_node", "_root", "box", "enum", "fixed", "leaf", "open", "required"),
-        *("types", "union"),
+        *("__dict__", "_node", "_root", "box", "enum", "fixed", "has_conditions", "leaf", "open"),
+        *("required", "types", "union"),
     )
 
     def __init__(self, node: Any, root: Root) -> None:
         resolved = resolve(node, root.schema)
         self._root = root
+        # What holds for a value depends on the value anywhere in the schema.
+        self.has_conditions = root.has_conditions
         self._node: Mapping[str, Any] = resolved if isinstance(resolved, Mapping) else {}
         self.fixed = isinstance(resolved, bool)
         self.open = not self._node.keys() - {UNUSABLE}
@@ -239,11 +241,6 @@ class View:
         """The tests of objects (a node, or a member's name), with what holds then and else."""
         views = self._view_if_mapping
         return tuple((t, views(a), views(b)) for t, a, b in self._node.get(_CONDITIONS, ()))
-
-    @property
-    def has_conditions(self) -> bool:
-        """True if what holds for a value depends on the value anywhere in the schema."""
-        return self._root.has_conditions
 
     @property
     def root(self) -> Any:

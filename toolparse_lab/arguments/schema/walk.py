@@ -298,7 +298,10 @@ class Walk(Record):
                 continue
             # Raw text is more than text under no such schema but that of null.
             elif is_plain and child.leaf not in (None, "null") and type(member) is str:
-                self.budget.spend()  # as `value`, which looks for more kinds of values than this
+                budget = self.budget  # as in `value`, which looks for more kinds of values
+                budget.left -= 1
+                if budget.left < 0:
+                    budget.refill()
                 new = self.text(member, child, f"{path}/{escape_token(key)}", depth + 1)
             else:
                 new = self.value(member, child, f"{path}/{escape_token(key)}", depth + 1)

@@ -292,7 +292,7 @@ def write_canonical(value: Value) -> str:
     except (RecursionError, ValueError):  # too deep, or an int too long for Python's own limit
         text = write_deep(value)
 
-    return escape_surrogates(text)
+    return text if text.isascii() else escape_surrogates(text)
 
 
 def escape_surrogates(text: str) -> str:

@@ -226,7 +226,7 @@ class JsonBody(BodyScanner):
                     return Close(offset, self._at + match.end(), "closer", self._hidden)
                 return Close(offset, offset, "implicit", self._hidden)
 
-            if self._is_cut(tail, start, final):
+            if tail[start] in by.firsts and self._is_cut(tail, start, final):
                 return self._settle_at(tail, start)
 
             pos = match.end()
@@ -255,7 +255,7 @@ class JsonBody(BodyScanner):
                 answer = self._closer_inside(tail, start, pos, final)
                 if answer is not None:
                     return answer
-            elif self._is_cut(tail, start, final):
+            elif symbol in by.firsts and self._is_cut(tail, start, final):
                 return self._settle_at(tail, start)
             elif symbol == "\\":
                 if pos >= len(tail):  # what it escapes is not here yet
@@ -353,12 +353,10 @@ class JsonBody(BodyScanner):
         return match.start() if match and match.start() <= start else -1
 
     def _is_cut(self, tail: str, pos: int, final: bool) -> bool:
-        # A delimiter may begin at `pos` and go on after the tail: then nothing can be decided.
+        # The delimiter that may begin at `pos` may go on after the tail: then nothing can be
+        # decided. A tail that is long enough for every delimiter would have been matched.
         by = self._by
-        if final or tail[pos] not in by.firsts:
-            return False
-        # Long enough for every delimiter: the pattern would have found it.
-        if len(tail) - pos >= by.longest:
+        if final or len(tail) - pos >= by.longest:
             return False
 
         rest = tail[pos:]

@@ -83,7 +83,7 @@ class Candidate:
         self._closers = _stripped(resolver.protocol.envelope.closers)
         self._quotes = quotes
         self._cut = 0  # candidates that the end of the text cut off
-        self._begin(-1, 0)
+        self._at = -1
 
     def judge(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
         """Decide about held text: a Held, NEED_MORE (hold it back), or None (no candidate here).
@@ -94,7 +94,7 @@ class Candidate:
         raise NotImplementedError
 
     def _begin(self, at: int, lead: int) -> None:
-        self._at = at  # where the candidate begins in raw
+        self._at = at  # where the candidate begins in raw, -1 before the first
         self._lead = lead  # what is before the value: a fence, a name, the calls of its row
         self._scanned = lead  # characters of the held text that the scanner has settled
         self._scan = Balanced(self._quotes)
