@@ -57,7 +57,7 @@ from ..formats.base import Envelope, Message, NeedMore, Opening
 from ..formats.reasoning import Thought, ThoughtBody, body_in_prompt
 from ..formats.reasoning import is_end as is_thought_end
 from ..formats.scan import Close, LiteralBody, Scanner
-from .recognition.pages import says_page
+from .recognition.pages import ELEMENTS, says_page
 from .recognition.quotation import reasons
 from .recognition.quotes import WINDOW
 from .recognition.truncation import open_head, partial_closer, wrong_closer
@@ -598,8 +598,10 @@ class BodyReader:
             if not is_call:
                 self._take_back(body, after)
                 return
-        elif opening.name and any(
-            says_page(call, self._setting.tools.get(call.name)) for call in calls
+        elif (
+            opening.name
+            and calls[0].name in ELEMENTS
+            and any(says_page(call, self._setting.tools.get(call.name)) for call in calls)
         ):
             span = Span(body.opener, body.start)
             message = f"this call is only shown: {reasons(['page'])}"

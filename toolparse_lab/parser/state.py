@@ -114,10 +114,9 @@ class Setting:
         )
         self.waits = NO_WAITS if signs is None or "<" in signs else _waits_of(self.heads)
         self.repeats = protocol.envelope.repeats
-        # Heads of one tag, where nothing but their own opener can begin.
-        self.sure_heads: tuple[str, ...] = ()
-        if not (self.speculates or self.repeats or "<" in self.line_starts):
-            self.sure_heads = tuple(filter(opens_nothing, self.heads))
+        # Heads with which no reasoning begins, and in most formats no call without delimiters.
+        self.call_heads = tuple(filter(opens_nothing, self.heads))
+        self.continues = self.speculates or self.repeats
         # What is known of plain calls, and for each look the literals that no value may hold.
         self.looks: Any = None
         self.marks: dict[Any, tuple[str, ...] | None] = {}

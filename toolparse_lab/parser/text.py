@@ -39,7 +39,7 @@ from ..formats.json.scan import ends_in_value
 from ..formats.reasoning import END_NEXT, END_STARTS, STARTS, end_at, opener_before, opens_at
 from ..formats.scan import longest_of
 from ..formats.turns import TURN_ENDS
-from .recognition.fences import Quoting
+from .recognition.fences import SHORTEST_ELEMENT, Quoting
 from .recognition.held import Held
 from .recognition.quotes import LEADS, LONG_RUN, run_length
 from .recognition.recovery import Recovery
@@ -159,22 +159,23 @@ class TextScanner:
         feed, setting, quoting = self._feed, self._setting, self.quoting
         tail, base = feed.tail, feed.base
         step: Opening | bool | None = None
-        if not tail.startswith(setting.sure_heads):
-            if quoting.blank and setting.reads_reasoning:
-                step = self._read_thought(tail, 0, final)
-                if step is not None:
-                    return step
-            if self._fresh and base >= self._plain_to:
-                # Nothing is held back on a line after a call, where most calls are. A chat turn's
-                # head would go on with a bar.
-                if tail[:2] != "\n<" or tail[2:3] in ("", "|") or not quoting.spoken:
-                    step = self._hold(tail, final)
-            elif base == self._again and self._fresh:
-                step = self._hold_again(tail, final)
-            if step is None and quoting.line_at == base and tail[:1] in setting.line_starts:
-                step = self._hold_line(tail, 0, final)
+        is_call = tail.startswith(setting.call_heads)
+        if quoting.blank and setting.reads_reasoning and not is_call:
+            step = self._read_thought(tail, 0, final)
             if step is not None:
                 return step
+        if self._fresh and base >= self._plain_to:
+            # Nothing is held back on a line after a call, where most calls are. A chat turn's head
+            # would go on with a bar.
+            is_line = tail[:2] == "\n<" and tail[2:3] not in ("", "|") and quoting.spoken
+            if not (is_line or (is_call and not setting.continues)):
+                step = self._hold(tail, final)
+        elif base == self._again and self._fresh:
+            step = self._hold_again(tail, final)
+        if step is None and quoting.line_at == base and tail[:1] in setting.line_starts:
+            step = self._hold_line(tail, 0, final)
+        if step is not None:
+            return step
         search = setting.tokens.search
         pos = 0
 
@@ -193,7 +194,8 @@ class TextScanner:
             if kind == "line":
                 quoting.line(base + end)
                 begin = tail[end : end + 1]
-                if begin in STARTS and setting.reads_reasoning:
+                may_think = begin in STARTS and setting.reads_reasoning
+                if may_think and not tail.startswith(setting.call_heads, end):
                     step = self._read_thought(tail, end, final)
                 if step is None and begin in setting.line_starts:
                     step = self._hold_line(tail, end, final)
@@ -359,8 +361,12 @@ class TextScanner:
             return None
         if self._feed.base + at == self._no_element:
             return None
-        if opening.kind == "reasoning" or (
-            self._begins_line(tail, at) and not (opening.name and quoting.page(tail, at, opening))
+        if opening.kind == "reasoning":
+            return opening
+        if self._begins_line(tail, at) and not (
+            opening.name
+            and self._feed.base + at - self._log.text_start >= SHORTEST_ELEMENT
+            and quoting.page(tail, at, opening)
         ):
             return opening
         meant = quoting.unless_quoted(tail, at, opening, final)

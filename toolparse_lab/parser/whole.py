@@ -40,7 +40,7 @@ def read_whole(setting: Setting, raw: str, request: Any) -> ParseResult | None:
 
 def note(setting: Setting, calls: tuple[ToolCall, ...]) -> None:
     """Learn how plain calls like some of an answer are written, once there are several of them."""
-    if all(call.ok and not call.edits for call in calls):
+    if all(call.status == "ok" and not call.edits for call in calls):
         setting.looks.note(calls[0].protocol)
 
 

@@ -73,7 +73,7 @@ _BLOCK_MARK = re.compile(
     r"[ \t]*\w{0,20}[ \t\r]*\Z"
 )
 _LONGEST_MARK = 48
-_SHORTEST_ELEMENT = 3
+SHORTEST_ELEMENT = 3
 _PAGE = 4096  # characters before an element in which others may be open
 _DIFF_HEADER = re.compile(
     r"^[ \t]{0,4}(?:@@ |diff --git |--- \S|\+\+\+ \S|index [0-9a-f]{6})", re.MULTILINE
@@ -380,7 +380,7 @@ class Quoting:
         if self.fence and PAGE_FENCE.match(self._feed.text_of(Span(self._fence_at, self._inside))):
             return "page"
         start = max(self._log.text_start, here - _PAGE)
-        if here - start < _SHORTEST_ELEMENT:
+        if here - start < SHORTEST_ELEMENT:
             return ""
         return evidence_of_page(self._feed.text_of(Span(start, here)))
 

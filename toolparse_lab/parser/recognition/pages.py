@@ -10,7 +10,7 @@ from ...core.types import ToolCall
 from .attempts import parameter_names
 
 _VOID = re.compile(r"area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr")
-_HTML = frozenset(
+ELEMENTS = frozenset(
     (
         f"{_VOID.pattern}|a|abbr|article|aside|b|blockquote|body|button|canvas|caption|code|dd"
         "|details|dialog|div|dl|dt|em|fieldset|figcaption|figure|footer|form|h1|h2|h3|h4|h5|h6"
@@ -31,7 +31,7 @@ _TAG = re.compile(
 
 def _is_element(name: str) -> bool:
     # A fragment, or a component, whose name begins with a capital letter as no format's tag does.
-    return not name or name in _HTML or (name[0].isupper() and not name.isupper())
+    return not name or name in ELEMENTS or (name[0].isupper() and not name.isupper())
 
 
 def evidence_of_page(before: str) -> str:
@@ -69,16 +69,16 @@ def begins_with_element(after: str) -> bool:
 
 def may_be_page(name: str, arguments: Mapping[str, object]) -> bool:
     """Return True if a call and some of its arguments are called like elements."""
-    return name in _HTML and not _HTML.isdisjoint(arguments)
+    return name in ELEMENTS and not ELEMENTS.isdisjoint(arguments)
 
 
 def says_page(call: ToolCall, tool: ToolSpec | None) -> bool:
     """Return True if what was read as a call is a part of a page: its name is that of an element,
     and text or elements are in it that are no parameters of its tool.
     """
-    if call.name not in _HTML or tool is None or call.status != "ok":
+    if call.name not in ELEMENTS or tool is None or call.status != "ok":
         return False
     names = parameter_names([tool])
     others = [name for name in call.arguments if name not in names]
     loose = any(problem.code == "decode.loose-text" for problem in call.problems)
-    return loose or not _HTML.isdisjoint(others)
+    return loose or not ELEMENTS.isdisjoint(others)

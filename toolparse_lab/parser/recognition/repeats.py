@@ -102,12 +102,12 @@ def second_half(calls: Sequence[ToolCall], words: bool) -> range:
     # The members of two equal objects may stand in another order, which has the same length.
     if len(calls[0].arguments_json) != len(calls[half].arguments_json):
         return range(0)
+    if len({(call.name, call.arguments_json) for call in calls[:half]}) == 1:
+        return range(0)
     if not all(call.valid for call in calls):
         return range(0)
     parted = calls[half].segment_index != calls[half - 1].segment_index
     if not parted or any(a.wire_id != b.wire_id for a, b in zip(calls, calls[half:], strict=False)):
-        return range(0)
-    if len({(call.name, call.arguments_json) for call in calls[:half]}) == 1:
         return range(0)
     if any(_key(a) != _key(b) for a, b in zip(calls, calls[half:], strict=False)):
         return range(0)
