@@ -86,9 +86,10 @@ def test_a_call_that_is_left_out_is_not_shown() -> None:
     middleware = tp.hermes_tool_middleware
     params = {"messages": [], "tools": TOOLS, "parallel_tool_calls": False}
     stream = middleware.wrap_stream(middleware.transform_params(params))
-    assert any("tool_calls" in delta for delta in stream.feed(HEAD + REST))
-    assert stream.feed(HEAD) == ()
-    assert stream.feed(REST) == ()
+    assert stream.feed(HEAD + REST) == stream.feed(HEAD) == stream.feed(REST) == ()
+    last, answer = stream.close("stop")
+    shown = {delta["tool_input"]["id"] for delta in last if "tool_input" in delta}
+    assert shown == {call["id"] for call in answer.tool_calls}
 
 
 def test_an_id_of_the_text_is_the_calls_wherever_it_stands() -> None:
@@ -108,7 +109,7 @@ def test_calls_of_one_body_have_inputs_of_their_own() -> None:
 
 def test_a_call_that_was_a_thought_is_taken_back() -> None:
     shown, answer = shown_of("hermes", ["I could ", HEAD, REST, " or not.</think>No."])
-    assert kinds(shown)[-2:] == ["end", "error"]
+    assert kinds(shown) == ["start", "delta", "error"]
     assert (answer.tool_calls, answer.finish_reason) == ((), "stop")
 
 

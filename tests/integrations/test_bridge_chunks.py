@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.bridge import NOW, TOOLS, joined, litellm
+import toolparse_lab as tp
+from tests.bridge import NOW, TOOLS, WEATHER, joined, litellm
+from toolparse_lab.formats.registry import protocols
 from toolparse_lab.integrations.litellm_bridge.stream import ChunkReader
 from toolparse_lab.middleware import create_tool_middleware
 
@@ -21,13 +23,13 @@ def shapes() -> Any:
 class Stream:
     """Chunks of one stream, made and read."""
 
-    def __init__(self, shapes: Any) -> None:
-        middleware = create_tool_middleware("hermes")
+    def __init__(self, shapes: Any, protocol: str = "hermes", *, streams: bool = True) -> None:
+        middleware = create_tool_middleware(protocol)
         turn = middleware.transform_params(
             {"messages": [{"role": "user", "content": "x"}], "tools": TOOLS}
         )
         self.shapes = shapes
-        self.reader = ChunkReader(shapes, middleware, turn)
+        self.reader = ChunkReader(shapes, middleware, turn, streams=streams)
         self.sent: list[Any] = []
 
     def feed(self, *choices: Any) -> list[Any]:
@@ -73,7 +75,7 @@ def test_a_chunk_without_choices_ends_nothing_before_the_end(shapes: Any) -> Non
     stream.say(finish="stop")
     last = stream.feed()
     assert last[-1].choices == []
-    assert [c.choices[0].finish_reason for c in last[:-1]] == ["tool_calls"]
+    assert [c.choices[0].finish_reason for c in last[:-1]] == [None, "tool_calls"]
     assert [c[1] for c in joined(stream.sent)["calls"]] == ["now"]
 
 
@@ -126,10 +128,45 @@ def test_calls_of_the_provider_and_of_the_text_have_indices_of_their_own(shapes:
     stream.say(finish="stop")
     stream.close()
     assert [c[1:] for c in joined(stream.sent)["calls"]] == [
-        ("now", "{}"),
         ("get_weather", '{"city":"Oslo"}'),
         ("now", "{}"),
+        ("now", "{}"),
     ]
+
+
+@pytest.mark.parametrize("protocol", ["hermes", "pythonic", "react", "granite3", "mistral_v11"])
+@pytest.mark.parametrize("size", [1, 4, 17])
+def test_a_call_of_the_provider_s_that_the_text_has_too_is_sent_once(
+    shapes: Any, protocol: str, size: int
+) -> None:
+    arguments = '{"city":"Oslo"}'
+    text = protocols()[protocol].write_call("get_weather", arguments, tp.ToolSpec.of(WEATHER))
+    stream = Stream(shapes, protocol)
+    for at in range(0, len(text), size):
+        stream.say(content=text[at : at + size])
+    function = {"name": "get_weather", "arguments": arguments}
+    stream.say(tool_calls=[{"index": 0, "id": "own", "type": "function", "function": function}])
+    stream.say(finish="tool_calls")
+    stream.close()
+    assert [c[1:] for c in joined(stream.sent)["calls"]] == [("get_weather", arguments)]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_the_end_of_a_call_waits_for_the_end_of_the_answer(shapes: Any, streams: bool) -> None:
+    stream = Stream(shapes, streams=streams)
+    for letter in f"I could call\n{OSLO}\nNo.\n</think>\n\n{NOW}":
+        stream.say(content=letter)
+    stream.say(finish="stop")
+    pieces = "".join(
+        call.function.arguments or ""
+        for chunk in stream.sent
+        for call in chunk.choices[0].delta.tool_calls or ()
+    )
+    assert pieces == ('{"city":"O' if streams else "")
+    stream.close()
+    assert (stream.reader.retracted is not None) == streams
+    if not streams:
+        assert [c[1] for c in joined(stream.sent)["calls"]] == ["now"]
 
 
 def test_several_choices_in_one_chunk(shapes: Any) -> None:

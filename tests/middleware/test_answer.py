@@ -16,6 +16,8 @@ from tests.growth import grows_linearly
 from tests.middleware.test_parity import check, plain, plans_of, streamed
 from tests.middleware.test_transform import HERMES, TOOLS
 from tests.tables import each_case
+from tests.unwanted import TOOLS as NOTES
+from tests.unwanted import formats, write
 from toolparse_lab.core.errors import ParserClosed, UnreadableInput
 from toolparse_lab.middleware import Answer, ToolCallMiddleware, Turn, fix_tool_call_with_schema
 
@@ -233,13 +235,43 @@ def test_a_closed_stream_takes_nothing_more() -> None:
         stream.feed("x")
 
 
-def test_a_call_is_said_when_it_closes() -> None:
+def test_a_call_is_said_at_the_end() -> None:
     stream = HERMES.wrap_stream(turn_of(), tool_input=False)
-    assert stream.feed(GOOD[:-1]) == ()
-    (delta,) = stream.feed(GOOD[-1:] + " ")
+    assert stream.feed(GOOD[:-1]) == stream.waiting == ()
+    assert stream.feed(GOOD[-1:] + " ") == ()
+    assert stream.waiting == ("get_weather",)
+    (delta,) = stream.close("stop")[0]
     assert delta["tool_calls"][0]["index"] == 0
     assert delta["tool_calls"][0]["function"] == FIXED
-    assert stream.close("stop")[0] == ()
+
+
+@pytest.mark.parametrize("protocol", formats())
+@pytest.mark.parametrize("tool_input", [True, False])
+def test_no_delta_has_a_call_that_was_a_thought(protocol: str, tool_input: bool) -> None:
+    first, second = (
+        write(formats()[protocol], "note", {"text": word}) or "" for word in ("first", "second")
+    )
+    middleware = tp.create_tool_middleware(protocol)
+    turn = middleware.transform_params({"messages": [], "tools": NOTES})
+    for answer in (f"Maybe {first}\nNo.\n</think>\n\n", f"Maybe {first}\nNo.</think>{second}"):
+        stream = middleware.wrap_stream(turn, tool_input=tool_input)
+        deltas = [delta for letter in answer for delta in stream.feed(letter)]
+        assert not [delta for delta in deltas if "tool_calls" in delta]
+        shown = [d["tool_input"] for d in deltas if "tool_input" in d]
+        last, whole = stream.close("stop")
+        calls = [call for delta in last for call in delta.get("tool_calls", ())]
+        said = [(call["id"], call["function"]) for call in calls]
+        assert said == [(call["id"], call["function"]) for call in whole.tool_calls]
+        assert "first" not in str(said)
+        # What was shown is taken back, unless it becomes a call.
+        void = {d["tool_input"]["id"] for d in last if _is_error(d)}
+        assert {part["id"] for part in shown if part["type"] == "tool-input-start"} <= {
+            *void, *(call["id"] for call in calls)
+        }  # fmt: skip
+
+
+def _is_error(delta: dict[str, Any]) -> bool:
+    return delta.get("tool_input", {}).get("type") == "tool-input-error"
 
 
 def test_the_ai_sdk_s_stream_coerces_nothing_and_its_whole_answers_do() -> None:

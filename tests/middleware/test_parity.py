@@ -48,14 +48,10 @@ def streamed(stream: AnswerStream, chunks: Iterable[str], finish: str | None = "
     last, answer = stream.close(finish)
     said: dict[str, str] = {"content": "", "reasoning_content": ""}
     calls: list[dict[str, Any]] = []
-    withdrawn: set[str] = set()
     inputs: dict[str, tuple[bool, str]] = {}  # id -> whether it ended, and what was shown
     for delta in [*deltas, *last]:
         assert len(delta) == 1
-        part = delta.get("tool_input", {})
-        if part.get("type") == "tool-input-error" and part["id"] not in inputs:
-            withdrawn.add(part["id"])  # a thought, as a think tag said that closed after it
-        elif part:
+        if part := delta.get("tool_input", {}):
             follow_input(inputs, part)
         for key in said:
             said[key] += delta.get(key, "")
@@ -66,7 +62,7 @@ def streamed(stream: AnswerStream, chunks: Iterable[str], finish: str | None = "
             calls.append({k: v for k, v in call.items() if k != "index"})
     raw = "".join(said.values())
     assert not inputs
-    assert [c for c in calls if c["id"] not in withdrawn] == list(answer.tool_calls)
+    assert calls == list(answer.tool_calls)
     assert answer is stream.close(None)[1]
     if began_in_prompt(answer):
         # Its words were content before the tag came that says what they are; nothing is lost.

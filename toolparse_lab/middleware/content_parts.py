@@ -516,7 +516,11 @@ class ToolInputs:
         if not self._inputs or self._open:
             return []
 
-        why = {c.index: [p.message for p in c.problems if p.severity == "error"] for c in calls}
+        # The first problem of a draft says why it is one, even where that is a warning.
+        why = {
+            c.index: [p.message for p in c.problems if p.severity == "error" or c.status == "draft"]
+            for c in calls
+        }
         parts: list[Part] = []
         for index in [i for i in self._inputs if i in why or i >= self._n_calls]:
             self._forget(index)

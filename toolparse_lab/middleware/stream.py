@@ -5,14 +5,14 @@ the message of the whole answer.
 # How it works: nothing of the message that went out is taken back, so three things wait. White
 # space waits for a word or for the end, because between two calls it is not content (`Runs`).
 # Reasoning waits from the first opener of a call on, because reasoning that was never closed may
-# turn out to contain calls (`_Thoughts`). A call waits until it is whole, so it is one delta. What
-# can be seen of it before is not part of the message: a delta `tool_input`, which is for display.
-# Each character is looked at once, and once more where an opener may begin at the end of a piece
-# of reasoning.
+# turn out to contain calls (`_Thoughts`). A call waits for the end of the answer, because a closing
+# think tag, or the words after it, may show that it was only a thought or an example. What can be
+# seen of it before is not part of the message: deltas `tool_input`, which are for display, and of
+# which the last waits as well. Each character is looked at once, and once more where an opener may
+# begin at the end of a piece of reasoning.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -89,8 +89,8 @@ class Deltas:
         if isinstance(protocol, Protocol):
             heads = protocol.envelope.heads({tool.name: tool for tool in tools})
         self._thoughts = _Thoughts(heads)
-        self._n_calls = 0
-        self._most = 1 if turn.one_call else math.inf
+        self.calls: list[ToolCall] = []  # those of the message so far, which wait for the end
+        self._most = 1 if turn.one_call else None
 
     def of(self, events: Iterable[Event]) -> tuple[Delta, ...]:
         """Return the deltas of the next events, neighbours of one kind joined."""
@@ -123,44 +123,43 @@ class Deltas:
                 elif isinstance(event, (CallEnd, Recovered)) and event.calls:
                     self._add_calls(deltas, event.calls)
                 elif isinstance(event, Withdrawn):
-                    # Calls were thoughts, and their texts are content of the message. The deltas
-                    # of the calls went out long ago; the answer has none of them.
+                    # Calls were thoughts, or only shown, and their texts are content.
                     segments = {call.segment_index: call.segment for call in event.calls}
                     for segment in segments.values():
                         _add(deltas, "content", self._runs.add(self._text_of(segment.span)))
-                    if inputs is not None:
-                        deltas += _shown(inputs.withdrawn(event.calls))
+                    withdrawn = {call.index for call in event.calls}
+                    self.calls = [call for call in self.calls if call.index not in withdrawn]
+                    self._drop_inputs(deltas, event.calls)
 
-        if inputs is not None and self._n_calls < self._most:
+        if inputs is not None and (self._most is None or len(self.calls) < self._most):
             deltas += _shown(inputs.show())
         return tuple(deltas)
 
     def end(self) -> tuple[Delta, ...]:
-        """Return the deltas of the text that waited until the end."""
+        """Return the deltas of the text and the calls that waited until the end."""
         deltas: list[Delta] = []
         _add(deltas, "reasoning_content", self._thoughts.end())
         _add(deltas, "content", self._runs.end())
-        self._drop_inputs(deltas)
+        for index, call in enumerate(self.calls[: self._most]):
+            raw = self._text_of(call.segment.span)
+            body = {"index": index, **tool_call(call, self._ids, raw)}
+            if self._inputs is not None:
+                deltas += _shown(self._inputs.of_call(call, **body["function"]))
+                body["id"] = self._ids.of(call)
+            deltas.append({"tool_calls": [body]})
+        self._drop_inputs(deltas, self.calls)
         return tuple(deltas)
 
     def _add_calls(self, deltas: list[Delta], calls: tuple[ToolCall, ...]) -> None:
         # The calls of one body, or its text where none of them can be made.
         usable = self._attempts.usable(calls)
-        if not usable:
-            self._drop_inputs(deltas, calls)
+        if usable:
+            self._runs.cut()
+            self.calls += usable
+        else:
             _add(deltas, "content", self._runs.add(self._text_of(calls[0].segment.span)))
-            return
-        self._runs.cut()
-        for call in usable:
-            if self._n_calls < self._most:
-                raw = self._text_of(call.segment.span)
-                body = {"index": self._n_calls, **tool_call(call, self._ids, raw)}
-                if self._inputs is not None:
-                    deltas += _shown(self._inputs.of_call(call, **body["function"]))
-                    body["id"] = self._ids.of(call)
-                deltas.append({"tool_calls": [body]})
-                self._n_calls += 1
-        self._drop_inputs(deltas, calls)
+        made = {call.index for call in usable}
+        self._drop_inputs(deltas, [call for call in calls if call.index not in made])
 
     def _drop_inputs(self, deltas: list[Delta], calls: Iterable[ToolCall] = ()) -> None:
         if self._inputs is not None:
@@ -226,10 +225,10 @@ class AnswerStream:
     """An answer that comes in pieces: feed it texts of any size, then close it.
 
     The contents of all deltas make the message's content, their tool calls its tool calls. Nothing
-    of these is taken back. A delta `tool_input` shows the input of a call that is still written.
-    Never execute it: the call follows in `tool_calls`, or a part tool-input-error takes the input
-    back. An answer that must be a call, or has a format of the caller's own, says nothing before
-    its end.
+    of these is taken back, because calls come at the end. A delta `tool_input` shows the input of a
+    call that is still written. Never execute it: the call follows in `tool_calls`, or a part
+    tool-input-error takes the input back. An answer that must be a call, or has a format of the
+    caller's own, says nothing before its end.
 
     >>> from toolparse_lab import hermes_tool_middleware as middleware
     >>> tools = [{"name": "f"}]
@@ -265,6 +264,11 @@ class AnswerStream:
         if turn.active and not turn.read_whole:
             self._parser = reading.readers(turn)[1].stream(turn.asked)
             self._deltas = Deltas(reading, turn, self._parser, self._ids, inputs=tool_input)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """The tools of the calls that wait for the end of the answer."""
+        return () if self._parser is None else tuple(call.name for call in self._deltas.calls)
 
     def feed(self, text: str) -> tuple[Delta, ...]:
         """Return the deltas that a piece of text settles.

@@ -66,3 +66,9 @@ def test_thoughts_stay_in_the_content() -> None:
     answer = ServerAnswer("hermes", TOOLS).whole(f"<think>Which?</think>{RAW}")
     assert "Which?" in answer.content
     assert len(answer.calls) == 1
+
+
+def test_a_call_that_was_only_thought_is_none_although_its_opener_was_in_the_prompt() -> None:
+    said = ServerAnswer("hermes", TOOLS).whole(f"I could\n{RAW}\nNo.\n</think>\n\nHello.")
+    assert not said.calls
+    assert "Hello." in said.content

@@ -30,8 +30,8 @@ from .response import FIELD, AnswerIds, Asked, blame_of, findings_of, with_feedb
 # on, and what the parsers keep back, are all that was received.
 #
 # Arguments go out while they are written: clients give up a stream that is silent for long. The
-# deltas `tool_input` say what is certain of them, never with the end of a value, so that no client
-# can execute a call before it is whole.
+# deltas `tool_input` say what is certain of them, and their end comes with the end of the answer,
+# so that no client can execute a call that turns out to be a thought.
 
 # Members of a delta, apart from text and calls, that must not be lost with the text.
 _OTHER = (
@@ -62,8 +62,7 @@ class _Choice:
     said: bool = False  # there was text
     thoughts: list[str] = field(default_factory=list)
     shown: dict[str, int] = field(default_factory=dict)  # id of a call that is written -> its index
-    sent: set[str] = field(default_factory=set)  # ids of the calls of the text that are whole
-    written: list[dict[str, Any]] = field(default_factory=list)  # functions of calls in the text
+    names: set[str] = field(default_factory=set)  # tools of these calls
     # The provider's own calls, by their number.
     pieces: CallPieces = field(default_factory=CallPieces)
     own: dict[int, _OwnCall] = field(default_factory=dict)
@@ -72,8 +71,11 @@ class _Choice:
         """Return True for a call of the provider's that may be in the text as well."""
         if not self.said:
             return False
-        is_empty = own.arguments.strip() in ("", "{}")
-        return is_empty or any(function["name"] == own.name for function in self.written)
+        return own.arguments.strip() in ("", "{}") or self.has_written(own.name)
+
+    def has_written(self, name: str) -> bool:
+        """Return True if the text so far has a call of this tool, or the beginning of one."""
+        return name in self.names or name in self.stream.waiting
 
     def is_own(self, call: dict[str, Any]) -> bool:
         """Return True for a call of the text that was passed on as the provider's own."""
@@ -317,8 +319,6 @@ class ChunkReader:
                 delta = {"tool_calls": [piece]}
             elif "tool_calls" in delta:
                 calls = [call for call in delta["tool_calls"] if not state.is_own(call)]
-                state.written += [call["function"] for call in calls]
-                state.sent |= {call["id"] for call in calls}
                 calls = [call for call in calls if call["id"] not in state.shown]
                 if not calls:
                     continue
@@ -342,7 +342,7 @@ class ChunkReader:
         """Return the piece of a call that shows a part of its input, None where none goes out."""
         id, kind = part["id"], part["type"]
         if kind == "tool-input-error":
-            if id in state.shown or id in state.sent:
+            if id in state.shown:
                 call = f"the call of {part['toolName']} that was streamed"
                 why = f"{call} must not be executed: {part['errorText']}"
                 self.retracted = CallRetracted(why, hint="stream_arguments=False sends whole calls")
@@ -350,12 +350,13 @@ class ChunkReader:
         if kind == "tool-input-start":
             # The provider's own calls may be the same ones, and a second call of a tool may be the
             # first one said again: then the end decides.
-            is_second = any(one["name"] == part["toolName"] for one in state.written)
-            if id in at_once or state.own or is_second:
+            name = part["toolName"]
+            if id in at_once or state.own or state.has_written(name):
                 return None
             state.shown[id] = state.calls
+            state.names.add(name)
             state.calls += 1
-            function = {"name": part["toolName"], "arguments": ""}
+            function = {"name": name, "arguments": ""}
             return {"index": state.shown[id], "id": id, "type": "function", "function": function}
         if kind != "tool-input-delta" or id not in state.shown:
             return None
