@@ -237,9 +237,11 @@ def test_a_closed_stream_takes_nothing_more() -> None:
 
 def test_a_call_is_said_at_the_end() -> None:
     stream = HERMES.wrap_stream(turn_of(), tool_input=False)
-    assert stream.feed(GOOD[:-1]) == stream.waiting == ()
-    assert stream.feed(GOOD[-1:] + " ") == ()
-    assert stream.waiting == ("get_weather",)
+    waiting = []
+    for piece in (GOOD[:-1], GOOD[-1:] + " "):
+        assert stream.feed(piece) == ()
+        waiting.append(stream.waiting)
+    assert waiting == [(), ("get_weather",)]
     (delta,) = stream.close("stop")[0]
     assert delta["tool_calls"][0]["index"] == 0
     assert delta["tool_calls"][0]["function"] == FIXED
@@ -271,7 +273,7 @@ def test_no_delta_has_a_call_that_was_a_thought(protocol: str, tool_input: bool)
 
 
 def _is_error(delta: dict[str, Any]) -> bool:
-    return delta.get("tool_input", {}).get("type") == "tool-input-error"
+    return bool(delta.get("tool_input", {}).get("type") == "tool-input-error")
 
 
 def test_the_ai_sdk_s_stream_coerces_nothing_and_its_whole_answers_do() -> None:
