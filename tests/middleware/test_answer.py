@@ -215,8 +215,9 @@ def test_calls_are_fixed_by_schema_in_any_shape() -> None:
         {"name": "nope", "arguments": '{"days":"3"}'},
         {"name": "get_weather", "arguments": "{"},
         {"name": "get_loc"},
+        {"name": "many", "arguments": '{"a": 1}'},
     ):
-        assert fix(same, TOOLS) == same
+        assert fix(same, [*TOOLS, {"name": "many", "parameters": {"type": "array"}}]) == same
 
 
 def test_without_tools_an_answer_passes_through() -> None:

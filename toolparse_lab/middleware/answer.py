@@ -67,6 +67,8 @@ def coerce_call(
     except (TypeError, ValueError, RecursionError):
         return fixed
     coerced = coerce(value, tool.schema_json, policy)
+    if isinstance(value, dict) and not isinstance(coerced.value, dict):
+        return fixed  # arguments are an object, whatever the schema says
     # Arguments that fit keep their own spelling; only objects always become text.
     if coerced.steps or not is_text:
         body[key] = write_canonical(coerced.value)

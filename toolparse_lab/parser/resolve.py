@@ -312,7 +312,8 @@ class Resolver:
             result = coerce(value, tool.schema_json, policy, one_item=d.untyped, raw_text=d.untyped)
             problems.extend(result.problems)
             try:
-                if result.steps:
+                # Arguments are an object, also where the schema is that of a list or a text.
+                if result.steps and isinstance(result.value, dict):
                     arguments_json = write_canonical(result.value)
                     coerced, value = result.steps, result.value
                     spans = partial(find_spans, d, coerced, body.start, body.text)
