@@ -386,6 +386,14 @@ def test_a_response_says_who_and_how_much(lab: tp.Lab) -> None:
     assert (c.finish_reason, c.fidelity, c.endpoint_kind) == ("stop", "sdk", "chat_text")
 
 
+def test_an_answer_of_ollama_says_who_wrote_it_and_its_calls_are_no_repair(lab: tp.Lab) -> None:
+    function = {"name": "get_weather", "arguments": {"city": "Oslo"}}
+    body = {"model": "llama3.1", "message": message("", tool_calls=[{"function": function}]), "done": True,
+            "prompt_eval_count": 7}  # fmt: skip
+    (row,) = lab.ingest([body], tools=[TOOL]).frame().to_dict("records")
+    assert (row["model"], row["prompt_tokens"], row["verdict"]) == ("llama3.1", 7, "clean")
+
+
 def test_a_provider_s_own_calls(lab: tp.Lab) -> None:
     rows = [
         {"case_id": f"{n}", "response": native(a)}

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
-from ...core.types.call_pieces import label, name_and_arguments
+from ...core.types.call_pieces import json_value, label, name_and_arguments
 from ...core.types.call_pieces import member as get
+from ...core.values import write_canonical
 from .assembly import Assembly, keys_of
 from .parts import is_of_server, take_part
 
@@ -242,8 +244,12 @@ def take_ollama(obj: Any, assembly: Assembly) -> bool:
             name, arguments = name_and_arguments(call)
             if name is None and arguments is None:
                 assembly.miss(get(call, "type") or "tool_calls", call)
-            else:
-                assembly.call(("ollama", len(assembly.calls)), name=name, arguments=arguments)
+                continue
+            if isinstance(arguments, Mapping):  # what the interface has, as others have a text
+                arguments = write_canonical(json_value(arguments))
+                assembly.has_objects = True
+            place = "ollama", len(assembly.calls)
+            assembly.call(place, id=get(call, "id"), name=name, arguments=arguments)
         assembly.doubt(message, _KNOWN_MEMBERS)
     else:
         assembly.completion = True

@@ -216,7 +216,8 @@ def _capture(place: Place, x: Any, column: str, choice: int) -> Captured:
     # both are looked at, in this order.
     for member in ("body", "message"):
         is_inside = isinstance(x, Mapping) and isinstance(x.get(member), Mapping)
-        if is_inside and not x.keys() & {"choices", "finish_reason"}:
+        # Ollama's answer says more than the message in it.
+        if is_inside and not x.keys() & {"choices", "finish_reason", "done"}:
             x = x[member]
     try:
         return capture(x, choice)
