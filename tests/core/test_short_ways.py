@@ -13,9 +13,9 @@ import toolparse_lab as tp
 from tests.quotations import CALLS, TOOLS, formats, written
 from tests.tables import asked_of, each_case
 from toolparse_lab.arguments.rjson.repair import read_damaged
+from toolparse_lab.arguments.schema.coerce import Walk
 from toolparse_lab.arguments.schema.scalars import holds_bare_null, is_bare_null
 from toolparse_lab.arguments.schema.view import View, _cached_view, view_of
-from toolparse_lab.arguments.schema.walk import Walk
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import Edit, ParseOptions, Segment, Span, Step, ToolCall
 from toolparse_lab.core.types.spans import maker_of

@@ -176,6 +176,17 @@ def protocols() -> Mapping[str, Protocol]:
     return MappingProxyType(by_id)
 
 
+@lru_cache(maxsize=1024)
+def _named(name: str) -> Protocol | None:
+    # Without a look at entry points for what is shipped: that costs more than most parses.
+    protocol = _shipped(name)
+    if protocol is not None:
+        return protocol
+    by_id, key = protocols(), parser_key(name)
+    aliased = (protocol for protocol in by_id.values() if name in protocol.aliases)
+    return by_id.get(name) or next(aliased, None) or by_id.get(PARSER_NAMES.get(key, key))
+
+
 def protocol_of(x: Any) -> Protocol:
     """Return the protocol of an id or alias, or `x` itself if it is one.
 
@@ -184,17 +195,8 @@ def protocol_of(x: Any) -> Protocol:
     """
     if isinstance(x, Protocol):
         return x
-    # Without a look at entry points, which cost more than most parses.
-    if isinstance(x, str) and (protocol := _shipped(x)) is not None:
+    if isinstance(x, str) and (protocol := _named(x)) is not None:
         return protocol
-
-    by_id = protocols()
-    if isinstance(x, str):
-        key = parser_key(x)
-        aliased = (protocol for protocol in by_id.values() if x in protocol.aliases)
-        named = by_id.get(x) or next(aliased, None) or by_id.get(PARSER_NAMES.get(key, key))
-        if named is not None:
-            return named
     if isinstance(x, (Mapping, list, tuple)):
         raise UnknownProtocol(
             "the protocol is missing: tools stand in its place",
@@ -205,6 +207,6 @@ def protocol_of(x: Any) -> Protocol:
     raise UnknownProtocol(
         "no protocol of this name",
         got=x,
-        expected=", ".join([*by_id, "auto"]),
-        hint=near(x, by_id, cutoff=0.4) or "see tp.protocols()",
+        expected=", ".join([*protocols(), "auto"]),
+        hint=near(x, protocols(), cutoff=0.4) or "see tp.protocols()",
     )

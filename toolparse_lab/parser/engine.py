@@ -142,7 +142,7 @@ class StreamParser:
             words = any(not text.said(raw).isspace() for text in log.texts)
             again = second_half(log.calls, words)
             make_drafts(log, again, len(raw), REPEATED, REPEATED_MESSAGE)
-        is_read = log.calls and log.calls[0].readable
+        is_read = log.calls and log.calls[0].arguments_json
         if log.texts or log.thought_end is not None or not is_read or "\ufffd" in raw:
             finish(log, raw, setting, None if self._inner else self._read_inner)
         self._result = ParseResult(

@@ -105,9 +105,7 @@ class _Json(NamedTuple):
     # its closing quote.
     nested: bool
 
-    def read(self, raw: str, start: int) -> tuple[Value, int] | None:
-        if not self.nested:
-            return read_next(raw, start)
+    def read_text(self, raw: str, start: int) -> tuple[Value, int] | None:
         try:
             text, end = scanstring(raw, start, True)
         except ValueError:
@@ -318,7 +316,7 @@ class Look:
             return None
         start, hole = head.end(), self.hole
         if type(hole) is _Json:
-            item = hole.read(raw, start)
+            item = hole.read_text(raw, start) if hole.nested else read_next(raw, start)
             if item is None or type(item[0]) is not dict or "properties" in item[0]:
                 return None
             end = item[1]

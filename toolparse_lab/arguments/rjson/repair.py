@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from contextlib import suppress
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from ...core.types import Edit, Problem, Span
@@ -27,6 +27,7 @@ from .strict import (
     CleanParts,
     Duplicate,
     Refusal,
+    by_span,
     read_around,
     read_if_strict,
     read_sequence,
@@ -50,8 +51,6 @@ _VALUE_START = re.compile(r"""["'“‘]|-?\d|(?:true|false|null|True|False|None
 # What looks like JSON and is broken must be refused; other brackets in prose are no JSON at all.
 _JSON_HEAD = re.compile(r"[{\[]\s*[\"'“{\[\]}\d\-]")
 _HEAD_SIZE = 40  # characters looked at for that
-# Edits at one place stay in the order in which they were made.
-_by_span = attrgetter("span.start", "span.end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +120,9 @@ def read_damaged(
     if not damage.run(prose):
         raise Refusal("decode.json", "there is no JSON in this text", 0)
 
-    edits = sorted(damage.edits, key=_by_span)
-    if damage.clean.parts:
-        try:
-            return read_around(text, edits, damage.clean.parts), edits
-        except ValueError:
-            pass  # read whole, so that the message does not depend on what was read already
-
+    edits = sorted(damage.edits, key=by_span)
+    with suppress(ValueError):  # read whole then: the message is of all, and not of a part
+        return read_around(text, edits, damage.clean.parts), edits
     edited = apply_edits(text, edits)
     try:
         return read_sequence(edited), edits
@@ -164,7 +159,7 @@ def _with_drops(edits: list[Edit], drops: list[Edit]) -> list[Edit]:
         i = bisect_right(starts, edit.span.start) - 1
         if i < 0 or not drops[i].span.covers(edit.span):
             merged.append(edit)
-    return sorted(merged, key=_by_span)
+    return sorted(merged, key=by_span)
 
 
 def _either_value(edits: list[Edit], edited: str) -> tuple[tuple[Edit, ...], ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from operator import attrgetter
+from typing import TypeAlias
 
-from ...core.types import Edit
+from ...core.types import Edit, Span
 from ...core.types.call import Reading
 from ...core.values import Decoders, Value, decoder_for, decoders, space_end
 from ...core.values.canonical import read_deep
@@ -27,6 +28,8 @@ _RUN_ON = re.compile(r"[\w.+\-]{2}")  # 007 is no 0, 0 and 7
 _SPACES = frozenset(" \t\n\r")
 _NEXT_ITEM = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+(?=[{\[])")
 
+# Edits at one place stay in the order in which they were made.
+by_span = attrgetter("span.start", "span.end")
 Scan: TypeAlias = Callable[[str, int], tuple[Value, int]]
 # A container that was read whole: its start, its end, its value.
 CleanPart: TypeAlias = tuple[int, int, Value]
@@ -47,11 +50,9 @@ def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
 _UNIQUE = decoders(object_pairs_hook=_unique)
 
 
-def _scanner(text: str) -> Scan:
-    # It raises ValueError or StopIteration if there is no value, RecursionError for deep ones.
-    decoder: Any = decoder_for(text, _UNIQUE)
-    scan: Scan = decoder.scan_once  # not in the type stubs, but in all of CPython 3
-    return scan
+# They raise ValueError or StopIteration if there is no value, RecursionError for deep ones. Not in
+# the type stubs, but in all of CPython 3.
+_SCANS: tuple[Scan, Scan] = (_UNIQUE[0].scan_once, _UNIQUE[1].scan_once)  # type: ignore[attr-defined]
 
 
 def read_unique(text: str) -> Value:
@@ -92,7 +93,7 @@ def read_one(text: str) -> tuple[Value, int]:
     No key may be there twice. Raises ValueError, StopIteration or RecursionError if there is none.
     """
     start = 0 if text[:1] in "{[" else space_end(text)
-    value, end = _scanner(text)(text, start)
+    value, end = decoder_for(text, _SCANS)(text, start)
     if text[end : end + 1] in _SPACES:
         end = space_end(text, end)
 
@@ -102,7 +103,7 @@ def read_one(text: str) -> tuple[Value, int]:
 def read_next(text: str, start: int) -> tuple[Value, int] | None:
     """Return the strict JSON value at an offset of a text, and the offset behind it."""
     try:
-        return _scanner(text)(text, start)
+        return decoder_for(text, _SCANS)(text, start)
     except (ValueError, StopIteration, RecursionError):
         return None
 
@@ -112,7 +113,7 @@ def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
     body = text.strip(" \t\n\r")
     try:
         try:
-            value, end = _scanner(body)(body, 0)
+            value, end = decoder_for(body, _SCANS)(body, 0)
         except RecursionError:  # slow, and rare: people do not nest a thousand levels
             value, end = read_deep(body, pairs=_unique, max_depth=max_depth)
         values = [value]
@@ -159,18 +160,21 @@ def read_around(text: str, edits: Iterable[Edit], parts: list[CleanPart]) -> lis
     """Return the values of `text` with its edits applied, those of `parts` taken as they are."""
     # Each part is in the text as NaN, which is not JSON and which the reader asks a function about,
     # in order. So their text is not read again.
-    pieces = [(edit.span.start, edit.span.end, edit.text) for edit in edits]
-    pieces.extend((start, end, "NaN") for start, end, _ in parts)
-    pieces.sort()
+    pieces = list(edits)
+    if parts:
+        pieces += [Edit(Span(start, end), "NaN", "") for start, end, _ in parts]
+        pieces.sort(key=by_span)
 
     out: list[str] = []
     last = 0
-    for start, end, replacement in pieces:
-        out += (text[last:start], replacement)
-        last = end
+    for piece in pieces:
+        out += text[last : piece.span.start], piece.text
+        last = piece.span.end
     out.append(text[last:])
 
     edited = "".join(out)
+    if not parts:
+        return read_sequence(edited)
     values: Iterator[Value] = (value for _, _, value in parts)
     like = decoder_for(edited, _UNIQUE)
     around = json.JSONDecoder(
@@ -189,7 +193,7 @@ class CleanParts:
         self.parts: list[CleanPart] = []
         self._text = text
         self._max_depth = max_depth
-        self._scan = _scanner(text)
+        self._scan = decoder_for(text, _SCANS)
         self._gained = 0  # characters that the walk need not look at
         self._wasted = 0  # characters of failing tries
         self._failed = -1  # where the last try failed, so that it is not repeated

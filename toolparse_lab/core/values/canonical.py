@@ -36,7 +36,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from json.encoder import encode_basestring
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from .numbers import INT_DIGITS, BigNum, Num, digits_of, exact, number
 from .numbers import plain_number as plain_number
@@ -211,6 +211,7 @@ def _reject_constant(name: str) -> Value:
 
 
 Decoders: TypeAlias = tuple[json.JSONDecoder, json.JSONDecoder]
+_Reader = TypeVar("_Reader")
 _MINUS_ZERO = re.compile(r"-0(?!\.)")
 
 
@@ -226,7 +227,7 @@ def decoders(*, parse_int: Callable[[str], Value] = number, **hooks: Any) -> Dec
     return careful, json.JSONDecoder(**common)
 
 
-def decoder_for(text: str, pair: Decoders) -> json.JSONDecoder:
+def decoder_for(text: str, pair: tuple[_Reader, _Reader]) -> _Reader:
     """Return the reader that `text` needs: the careful one for -0 and very long integers."""
     careful, quick = pair
     # One character is found several times as fast as two, and most texts have no minus.

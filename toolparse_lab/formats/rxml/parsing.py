@@ -8,9 +8,8 @@ from typing import Any, TypedDict, Unpack, cast
 
 from ...arguments.rjson.positions import EditMap, apply_edits
 from ...arguments.rjson.strict import Refusal
-from ...arguments.schema.coerce import Coerced, coerce
+from ...arguments.schema.coerce import Coerced, Walk, coerce
 from ...arguments.schema.view import View, view_of
-from ...arguments.schema.walk import Walk
 from ...core.errors import (
     BadOptions,
     BadToolSpec,

@@ -15,4 +15,4 @@
 #     did somebody else write the call?           echoes (over folding and request)
 #     did the answer say the call before?         repeats
 #     did the finished text lose a call?          lost_calls
-#     did the finished text try one?              look_alikes (over attempts, call_sites, shown)
+#     did the finished text try one?              attempts (with call_sites, shown), for `ending`
