@@ -253,10 +253,10 @@ class JsonCall(Codec):
     ) -> Decoded:
         # at path `at` of value number `index`
         # The id is in the outer object, also where name and arguments are wrapped.
-        ids = (value.get(key) for key in _ID_KEYS)
-        wire_id = next((text for text in ids if isinstance(text, str)), None)
+        wire_id = next((value[key] for key in _ID_KEYS if isinstance(value.get(key), str)), None)
         unit = _Unit(value, index, at, source, context, source.edits_of(index, at), [])
-        self._unwrap(unit)
+        if self.name_key not in value:
+            self._unwrap(unit)
         key = self._name_key(unit.value)
         only = self._only_known_key(unit) if key is None else None
         if only is not None:
@@ -270,13 +270,14 @@ class JsonCall(Codec):
         if key != self.name_key:
             unit.step("read.alias-name", key, self.name_key)
 
+        has_more = len(unit.value) > 2  # members next to name and arguments
         # base: where the arguments are, for their places
         args_key = self._arguments_key(unit.value, key)
         args: Value
         if args_key is None:
             args, base = _no_arguments(unit, key, name), unit.at
         else:
-            own_key = _only_arguments(unit, args_key, key, name)
+            own_key = _only_arguments(unit, args_key, key, name) if has_more else args_key
             # Another key than the format's own is an alias, which is noted.
             if own_key != self.arguments_key:
                 unit.step("read.alias-arguments", own_key, self.arguments_key)
@@ -288,10 +289,11 @@ class JsonCall(Codec):
         elif args is None:
             unit.step("read.empty-arguments", None, {})
             args = {}
-        definition = definition_of(args, name, context)
-        if definition is not None:
-            raise definition
-        if args_key is not None:
+        if isinstance(args, dict) and "properties" in args:
+            definition = definition_of(args, name, context)
+            if definition is not None:
+                raise definition
+        if args_key is not None and has_more:
             _refuse_strays(unit, key, args_key, args)
 
         name_span = source.name_span(index, unit.at, key, name)
@@ -331,7 +333,7 @@ class JsonCall(Codec):
         # {"function": {…}}, which OpenAI has around name and arguments
         for key in _WRAPPERS:
             inner = unit.value.get(key)
-            if isinstance(inner, dict) and self.name_key not in unit.value:
+            if isinstance(inner, dict):
                 if key in unit.context.tools and self._name_key(inner) is None:
                     continue  # the name of a tool is the key of its arguments
                 if any(other in unit.context.tools for other in unit.value if other != key):
@@ -344,8 +346,9 @@ class JsonCall(Codec):
 
     def _name_key(self, value: dict[str, Value]) -> str | None:
         # The format's own comes before the aliases, and these in the order of how sure they are.
-        keys = (self.name_key, *NAME_KEYS)
-        return next((key for key in keys if isinstance(value.get(key), str)), None)
+        if isinstance(value.get(self.name_key), str):
+            return self.name_key
+        return next((key for key in NAME_KEYS if isinstance(value.get(key), str)), None)
 
     def _arguments_key(self, value: dict[str, Value], name_key: str) -> str | None:
         # An alias taken for the name (`tool`, `function`) cannot be the arguments as well.
@@ -429,8 +432,7 @@ def refuse_bare_name(edits: tuple[Edit, ...], name_span: Span | None) -> None:
 
 def _refuse_strays(unit: _Unit, name_key: str, args_key: str, arguments: Value) -> None:
     # A bracket was closed too early, or the model meant two things.
-    # Nothing is next to a name and one more member.
-    if len(unit.value) <= 2 or not isinstance(arguments, dict):
+    if not isinstance(arguments, dict):
         return
     properties = _properties(unit.context, unit.value[name_key])
     others = {name_key, "type", *_ID_KEYS, *NAME_KEYS, *ARGUMENT_KEYS}

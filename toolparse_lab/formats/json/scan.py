@@ -83,11 +83,13 @@ def ends_in_value(text: str) -> bool:
 
 
 # A name that is first and whole, as nearly every call has it: its place needs no reading.
-_NAME_FIRST = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"')
+_NAME_FIRST = re.compile(r'\s*(?:\[\s*)?\{\s*"name"\s*:\s*"([^"\\]*)"')
 
 
 def name_first(body: str, name: str) -> Span | None:
-    """Return where `name` is if it is the first member, named "name", else None."""
+    """Return where `name` is if it is the first member, named "name", of a body's object or of the
+    first in its list, else None.
+    """
     match = _NAME_FIRST.match(body)
     if match and match[1] == name:
         return Span(match.start(1), match.end(1))

@@ -72,7 +72,6 @@ class BodySource:
         self.units = units
         self._raw_places: list[dict[str, tuple[int, int]]] | None = None
         self._edited = body
-        self._back = EditMap(edits)
         # The beginning and the places of each value of the edited body.
         self._edited_places: list[tuple[int, dict[str, tuple[int, int]]]] = []
         self._shares: dict[tuple[int, str], tuple[Edit, ...]] | None = None
@@ -100,6 +99,7 @@ class BodySource:
             return self._raw_places
 
         self._edited = edited = apply_edits(self.body, self.edits)
+        self._back = EditMap(self.edits)
         raw_places: list[dict[str, tuple[int, int]]] = []
         for start, end in _value_spans(edited):
             places = find_places(edited[start:end]).values
@@ -125,7 +125,7 @@ class BodySource:
     def name_span(self, index: int, at: str, key: str, name: str) -> Span | None:
         """Return where the name of the call at path `at` is, which is the value of `key`."""
         # The pattern looks at the beginning of the body, which edits after it leave as it is.
-        if key == "name" and index == 0 and at == "":
+        if key == "name" and index == 0 and at in ("", "/0"):
             span = name_first(self.body, name)
             if span is not None and (not self.edits or self.edits[0].span.start > span.end):
                 return span
