@@ -394,6 +394,31 @@ def test_an_answer_of_ollama_says_who_wrote_it_and_its_calls_are_no_repair(lab: 
     assert (row["model"], row["prompt_tokens"], row["verdict"]) == ("llama3.1", 7, "clean")
 
 
+def test_arguments_that_a_log_kept_as_objects_are_no_repair(lab: tp.Lab) -> None:
+    function = {"name": "get_weather", "arguments": {"city": "Oslo"}}
+    called = {"tool_calls": [{"type": "function", "function": function}]}
+    langchain = {
+        "type": "ai",
+        "content": "",
+        "tool_calls": [{"name": "get_weather", "args": function["arguments"]}],
+    }
+    log = {
+        "column": {"tool_calls": [function]}, "message": {"response": message(**called)},
+        "langchain": {"response": langchain}, "served": {"response": response(None, **called)},
+    }  # fmt: skip
+    target = [function]
+    frame = lab.ingest(
+        [{"case_id": name, "target": target, **row} for name, row in log.items()], tools=[TOOL]
+    ).frame()
+    assert set(frame["outcome"]) == {"correct"}
+    lost = frame["arguments_text"].eq("lost").fillna(False)
+    assert list(frame.loc[~lost, "case_id"]) == ["served"]
+    assert set(frame.loc[lost, "verdict"]) == {"clean"}
+    assert frame.loc[lost, "score_strict"].isna().all()
+    # The server itself sent an object where its clients expect a text.
+    assert list(frame.loc[~lost, "verdict"]) == ["repaired (lossless)"]
+
+
 def test_a_provider_s_own_calls(lab: tp.Lab) -> None:
     rows = [
         {"case_id": f"{n}", "response": native(a)}

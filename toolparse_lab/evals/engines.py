@@ -164,6 +164,8 @@ def _end(executor: ProcessPoolExecutor, context: _Context, stop: Event, seconds:
             if process.is_alive():
                 process.kill()
         executor.shutdown(wait=True)
+        for process in context.started:  # an interrupted executor knows nothing of the last one
+            process.join()
 
 
 def _end_all() -> None:

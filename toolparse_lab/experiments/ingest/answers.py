@@ -16,6 +16,7 @@ from typing import Any
 from ...core.errors import BadOptions, ToolparseError, UnreadableInput
 from ...core.toolspec import ToolSpec
 from ...core.types.call import is_held_back
+from ...core.types.call_pieces import member as get
 from ...core.values import read_strict, write_canonical
 from ...entry.capture import Captured, capture
 from ...entry.parse import parse_text
@@ -112,6 +113,31 @@ def captured_of(
     if isinstance(cells.get("system_fingerprint"), str):
         changes["system_fingerprint"] = cells["system_fingerprint"]
     return replace(answer, **changes) if changes else answer
+
+
+def with_argument_texts(cells: Mapping[str, Any], captured: Captured) -> tuple[Captured, bool]:
+    """Return an answer whose calls have the text of their arguments, and True where a log kept
+    objects: these were made of the text that the model wrote, and say nothing of it.
+
+    A chat completion whose server sent an object in place of the text stays as it is.
+    """
+    calls = [call["function"] for call in captured.tool_calls]
+    is_object = [isinstance(call["arguments"], Mapping) for call in calls]
+    if not any(is_object) or any(map(_has_choices, map(cells.get, ("response", "output")))):
+        return captured, False
+    texts = [
+        {**call, "function": {**function, "arguments": write_canonical(function["arguments"])}}
+        if had_object
+        else call
+        for call, function, had_object in zip(captured.tool_calls, calls, is_object, strict=True)
+    ]
+    return replace(captured, tool_calls=tuple(texts)), True
+
+
+def _has_choices(x: Any) -> bool:
+    if isinstance(x, str):
+        return '"choices"' in x
+    return any(get(body, "choices") is not None for body in (x, get(x, "body")))
 
 
 def answer_to_offer(captured: Captured, tools: tuple[ToolSpec, ...]) -> tuple[Captured, bool]:

@@ -29,7 +29,14 @@ from ...runner.exchange.redaction import redact_named
 from ...runner.exchange.types import EndpointKind
 from ...runner.failures import failure_in
 from ..arms import prompt_protocol
-from .answers import answer_to_offer, captured_of, counts_of, error_of, take_last_message
+from .answers import (
+    answer_to_offer,
+    captured_of,
+    counts_of,
+    error_of,
+    take_last_message,
+    with_argument_texts,
+)
 from .columns import (
     CREDENTIAL,
     NAMES,
@@ -193,6 +200,7 @@ class RowReader:
             cells |= {k: asked[k] for k in ("messages", "input") if k in asked}
         if "tools" in asked and "tools" not in cells:
             cells["tools"] = asked["tools"]
+        captured, has_objects = with_argument_texts(cells, captured)
         case, columns = self._case(place, cells, captured, log)
         told = cells.get("prompt_protocol")
         protocol_is_open = told is None and self.protocol is AUTO
@@ -257,7 +265,8 @@ class RowReader:
             numbers=numbers,
             created=created,
             request=request,
-            arguments_lost=bool(captured.tool_calls) and cells.get("arguments_text") == "lost",
+            arguments_lost=has_objects
+            or (bool(captured.tool_calls) and cells.get("arguments_text") == "lost"),
             unlifted=unlifted,
             served={
                 name: str(cells[column]) for name, column in _SERVED.items() if column in cells
