@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..core.errors import BadPlan, BadToolChoice
 from ..evals.cases.case import Case
 from ..evals.cases.tool_results import runnable_of
-from ..formats.prompt.messages import explain_tools
+from ..formats.prompt.messages import explain_tools, shots_for
 from ..middleware import create_tool_middleware
 from ..middleware.flow import Conversation, Flow, Middleware, NativeTools, Record, tool_loop
 from ..runner.exchange.types import Model, Request
@@ -120,6 +120,8 @@ class Prompts:
         # By case, arm and words: a prompt that is made again fails again.
         self._issues: dict[PromptIssue, None] = dict.fromkeys(issues)
         self._cache: OrderedDict[tuple[str, str], _Prompt] = OrderedDict()
+        # By arm, tools and examples: cases mostly share them.
+        self._written: dict[Hashable, _Written] = {}
 
     @property
     def issues(self) -> tuple[PromptIssue, ...]:
@@ -139,7 +141,7 @@ class Prompts:
                 strict = arm.levels["decoding"] == STRICT
                 prompt = case.messages, NativeTools(strict=strict), {}
             else:
-                prompt = _prompt(case, arm, self._issues)
+                prompt = self._prompt(case, arm)
             while len(self._cache) >= self._most:
                 self._cache.popitem(last=False)
         # Taken out and put back, it is the last to be dropped.
@@ -147,8 +149,24 @@ class Prompts:
         messages, middleware, first = prompt
         return [dict(message) for message in messages], middleware, dict(first)
 
+    def _prompt(self, case: Case, arm: Arm) -> _Prompt:
+        shots = shots_for(case.input, case.tools, arm.levels["few_shot"], case.target)
+        own = arm.own_prompt
+        if own is not None and own.builder is not None:  # may say something else each time
+            return _prompt(case, arm, _written(case, arm, self._issues))
+        key = (arm.name, case.tools, shots)
+        if (written := self._written.get(key)) is None:
+            if len(self._written) >= self._most:
+                self._written.clear()
+            written = self._written[key] = _written(case, arm, self._issues)
+        return _prompt(case, arm, written)
 
-def _prompt(case: Case, arm: Arm, issues: dict[PromptIssue, None]) -> _Prompt:
+
+_Written: TypeAlias = tuple[list[dict[str, Any]], Middleware]
+"""The examples that follow a prompt as turns, and the middleware that writes it."""
+
+
+def _written(case: Case, arm: Arm, issues: dict[PromptIssue, None]) -> _Written:
     # Notes in `issues` a builder that fails. The middleware writes the system prompt into the
     # request, since later turns need it, too.
     protocol, level, own = arm.reader, arm.levels, arm.own_prompt
@@ -174,7 +192,7 @@ def _prompt(case: Case, arm: Arm, issues: dict[PromptIssue, None]) -> _Prompt:
         on_error=note,
         template=own.template if own is not None else "",
     )
-    middleware = create_tool_middleware(
+    return examples, create_tool_middleware(
         protocol,
         tool_system_prompt_template=lambda _tools_json: prompt,
         placement=level["placement"],
@@ -184,7 +202,10 @@ def _prompt(case: Case, arm: Arm, issues: dict[PromptIssue, None]) -> _Prompt:
         choice_schema="any_of",
     )
 
-    messages = case.messages
+
+def _prompt(case: Case, arm: Arm, written: _Written) -> _Prompt:
+    examples, middleware = written
+    messages, level = case.messages, arm.levels
     choice = level["tool_choice"]
     # Examples of calls would contradict a choice that forbids them.
     if choice != "none":
@@ -196,7 +217,7 @@ def _prompt(case: Case, arm: Arm, issues: dict[PromptIssue, None]) -> _Prompt:
         # The grammar of a named tool can only call this one.
         named = choice["name"] if isinstance(choice, Mapping) else None
         tools = [tool for tool in case.tools if tool.name == named]
-        extra["grammar"] = protocol.write_grammar(tools or case.tools)
+        extra["grammar"] = arm.reader.write_grammar(tools or case.tools)
         if choice != "auto":
             # It forces a call by itself: a response format next to it would be a second constraint.
             extra["response_format"] = None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape
+from types import MappingProxyType
 from typing import Any, TypeAlias, Unpack
 
 from ..core.errors import BadOptions, BadPlan
@@ -42,6 +43,7 @@ from .models import ChatPrompts, Fitting, ModelsLike, OwnFormats, model_map, own
 
 MOST_ITEMS = 10_000_000
 """The most questions of one plan: about a kilobyte of memory each."""
+_MOST_MADE = 256  # questions of a plan that are kept as they were made
 
 PlanProtocols: TypeAlias = "ProtocolLike | Iterable[ProtocolLike | None] | None"
 """Prompt protocols: one or several; "native" or None sends the tools as such, "model" stands for
@@ -276,8 +278,8 @@ class Estimate:
 class PlannedRequests(Questions):
     """The first questions of conversations by key.
 
-    A question is made again each time, so that a plan of 100,000 holds none of them. models: by
-    alias. make: the question of an item.
+    A question is made again each time, so that a plan of 100,000 does not hold them all. models:
+    by alias. make: the question of an item. made: those that are kept, by key.
     """
 
     def __init__(
@@ -285,10 +287,12 @@ class PlannedRequests(Questions):
         items: Sequence[PlanItem],
         models: Mapping[str, Model],
         make: Callable[[PlanItem], Request],
+        made: Mapping[str, Request] = MappingProxyType({}),
     ) -> None:
         self._of = items
         self._models = models
         self._make = make
+        self._made = made
 
     @cached_property
     def _items(self) -> Mapping[str, PlanItem]:
@@ -296,7 +300,7 @@ class PlannedRequests(Questions):
         return {item.key: item for item in reversed(self._of)}
 
     def __getitem__(self, key: str) -> Request:
-        return self._make(self._items[key])
+        return self._made.get(key) or self._make(self._items[key])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
@@ -375,6 +379,7 @@ def _with_items(bare: Plan) -> Plan:
     # course of a run then meets all arms alike, and a run that stops early leaves them balanced.
     items: list[PlanItem] = []
     first: dict[str, PlanItem] = {}
+    made: dict[str, Request] = {}
     estimate = Estimate()
     columns = {arm.name: _columns(arm) for arm in bare.arms}
     order = random.Random(bare.seed or 0)  # noqa: S311 - an order, not a secret
@@ -402,9 +407,11 @@ def _with_items(bare: Plan) -> Plan:
             if item.key not in first:
                 first[item.key] = item
                 estimate.add(request)
+                if len(made) < _MOST_MADE:
+                    made[item.key] = request
 
     requests = PlannedRequests(
-        tuple(first.values()), bare.models, lambda item: next(bare.flow(item))
+        tuple(first.values()), bare.models, lambda item: next(bare.flow(item)), made
     )
     return replace(bare, items=tuple(items), requests=requests, estimate=estimate)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from ..core.types.call_pieces import CallPieces, joined, json_value, name_and_arguments
@@ -22,6 +23,7 @@ from .streams import (
     close_body,
     close_quietly,
     is_direct,
+    members_of,
     unstreamed_text,
 )
 
@@ -32,13 +34,6 @@ from .streams import (
 # wrapper. Only a provider that does not speak OpenAI's shape is read as litellm translates it.
 # Pieces are collected in lists and joined once at the end, so the cost is linear in the text, and a
 # failure in the middle leaves what came before it.
-
-
-# Members that `TokenPieces` reads, of a chunk and of its choice.
-_OF_TOKENS = frozenset(
-    {"prompt_token_ids", "nvext", "output_messages", "logprobs", "message", "token_ids",
-     "output_ids", "provider_specific_fields"}
-)  # fmt: skip
 
 
 _IDS = ("id", "model", "provider", "system_fingerprint", "service_tier")
@@ -107,19 +102,20 @@ class Answer:
         """
         if not response.choices and self.recover():
             return
-        if (failed := failure_in(self.own_object())) is not None:
+        original = self.own_object() or {}
+        if (failed := failure_in(original)) is not None:
             raise ReportedError(failed[1])
-        self._identify(response)
+        said = members_of(response)
+        self._identify(said)
         choice = response.choices[0]
         message = choice.message
         self.finish_reason = choice.finish_reason
 
-        original = self.own_object() or {}
         chat = as_chat(original) or {}
         if original:
             # What litellm fills in is the model that was asked.
             self.ids.pop("model", None)
-            self._identify({**original, **chat, "usage": None})
+            self._identify({**original, **chat})
         # None where the text has none: litellm's own reading is used then.
         own: Any = next(iter(chat.get("choices") or ()), None)
         if not isinstance(own, dict) or not isinstance(own.get("message"), dict):
@@ -127,8 +123,10 @@ class Answer:
         if own is not None and ("choices" in original or "finish_reason" in original):
             choice, message = own, own["message"]
             self._finish(own.get("finish_reason"))
-            self._take_usage(chat)
+            self._take_usage(chat.get("usage"))
             self._take_error(own)
+        if self.usage is None:
+            self._take_usage(_get(said, "usage"))
         self._add(message)
         self.tokens.take_choice(choice)
         self.tokens.take_response(original or response)
@@ -140,7 +138,7 @@ class Answer:
                 self._add_text(self.reasoning, thought, None, "reasoning")
             if not self.content and not self.calls and content and isinstance(content, str):
                 self._add_text(self.content, content, None, "content")
-                self._take_usage(chat)
+                self._take_usage(chat.get("usage"))
         elif is_of_ollama(original):
             self._finish(original.get("done_reason"))
             self.usage = ollama_usage(original)  # where one is missing, litellm guesses
@@ -173,6 +171,7 @@ class Answer:
     def _take_object(self, response: Mapping[str, Any], at: float | None = None) -> None:
         # at: seconds, where a stream was asked for and a whole response came.
         self._identify(response)
+        self._take_usage(response.get("usage"))
         self.tokens.take_response(response)
         for choice in (response.get("choices") or ())[:1]:
             self._finish(_get(choice, "finish_reason"))
@@ -234,16 +233,15 @@ class Answer:
         at = round(time.perf_counter() - self.started, 6)
         self.got_any = True
         self._identify(chunk)
-        if _may_list_tokens(chunk):
-            self.tokens.take_response(chunk)
+        self._take_usage(_get(chunk, "usage"))
+        self.tokens.take_response(chunk)
         # A chunk without choices carries the usage, or the provider's facts about the prompt.
         # Further choices (n > 1) are other answers, and this one is the first.
         for choice in (_get(chunk, "choices") or ())[:1]:
             delta = _get(choice, "delta")
             self._finish(_get(choice, "finish_reason") or _get(delta, "finish_reason"))
             self._take_error(choice)
-            if _may_list_tokens(choice):
-                self.tokens.take_choice(choice)
+            self.tokens.take_choice(choice)
             if delta is not None:
                 self._add(delta, at)
             elif (message := _get(choice, "message")) is not None:
@@ -269,36 +267,35 @@ class Answer:
             self.finish_reason = reason
 
     def _identify(self, response: Any) -> None:
-        # The first id counts, the last usage. Empty values and values of another type do not:
-        # litellm fills in some of its own.
+        # The first id counts. Empty values and values of another type do not: litellm fills in some
+        # of its own.
+        get = _getter(response)
         for name in _IDS:
-            value = _get(response, name)
+            value = get(name)
             if isinstance(value, str) and value:
                 self.ids.setdefault(name, value)
-        self._take_usage(response)
 
     def _take_error(self, choice: Any) -> None:
         # OpenRouter gives a choice an error, with the finish reason "error".
         error = _get(choice, "error")
-        self.reported = error if isinstance(error, Mapping) else self.reported
+        self.reported = error if error and isinstance(error, Mapping) else self.reported
 
-    def _take_usage(self, response: Any) -> None:
-        usage = _get(response, "usage")
-        # A text or a list in its place counts nothing.
-        if usage and (isinstance(usage, Mapping) or hasattr(usage, "model_dump")):
+    def _take_usage(self, usage: Any) -> None:
+        # The last one counts. A text or a list in its place counts nothing.
+        if usage and (isinstance(usage, (dict, Mapping)) or hasattr(usage, "model_dump")):
             self.usage = plain(usage)
 
     def _add(self, message: Any, at: float | None = None) -> None:
         # Reasoning comes before the text, as the model wrote it. A delta mostly has one of the two.
-        thought = _get(message, "reasoning_content") or _get(message, "reasoning")
-        thought = thought or _get(message, "thinking")
-        if not thought and (details := _get(message, "reasoning_details")):
+        get = _getter(message)
+        thought = get("reasoning_content") or get("reasoning") or get("thinking")
+        if not thought and (details := get("reasoning_details")):
             # Some of OpenRouter's are encrypted.
             parts = details if isinstance(details, (list, tuple)) else ()
             texts = [_get(part, "text") or _get(part, "summary") for part in parts]
             thought = "".join(text for text in texts if isinstance(text, str))
         self._add_text(self.reasoning, thought, at, "reasoning")
-        content = _get(message, "content")
+        content = get("content")
         if isinstance(content, (list, tuple)):
             # Some parts are reasoning, some have no text.
             for part in content:
@@ -309,11 +306,11 @@ class Answer:
                     self._add_text(self.reasoning, part_thought, at, "reasoning")
         else:
             # A refusal is in a member of its own, in place of the text.
-            content = content or _get(message, "refusal")
+            content = content or get("refusal")
             self._add_text(self.content, content, at, "content")
 
         # Most deltas are text alone, and there may be thousands: they end here.
-        calls, legacy = _get(message, "tool_calls"), _get(message, "function_call")
+        calls, legacy = get("tool_calls"), get("function_call")
         if calls or legacy:
             calls = calls if isinstance(calls, (list, tuple)) else ()
             pieces = [self._cut_piece(c, at) for c in calls or [{"index": 0, "function": legacy}]]
@@ -386,9 +383,8 @@ class Answer:
         return write_canonical({"content": text or None, "tool_calls": calls})
 
 
-def _may_list_tokens(value: Any) -> bool:
-    # Of a chunk as a dict, or its choice, it is told at once: there may be thousands.
-    return type(value) is not dict or not _OF_TOKENS.isdisjoint(value)
+def _getter(obj: Any) -> Callable[[str], Any]:
+    return obj.get if isinstance(obj, dict) else partial(_get, obj)
 
 
 def _is_wrapper(stream: Any) -> bool:
@@ -439,5 +435,9 @@ def plain(obj: Any) -> Any:
     if hasattr(obj, "model_dump"):
         obj = obj.model_dump()
     if isinstance(obj, (dict, Mapping)):
-        return {str(k): plain(v) for k, v in obj.items() if v is not None}
+        return {
+            str(k): v if isinstance(v, _JSON_SCALARS) else plain(v)
+            for k, v in obj.items()
+            if v is not None
+        }
     return [plain(v) for v in obj] if isinstance(obj, (list, tuple)) else str(obj)

@@ -153,40 +153,6 @@ async def complete(request: Request) -> Completion:
     Raises UnknownName for a model string litellm cannot route, SetupError or MissingExtra
     where something must be installed first, BadOptions for a request that is not JSON.
     """
-    completion = await _complete(request)
-    if completion.error_kind in ("bad_request", "not_found") and _names_responses(completion):
-        only = _by_responses(request)
-        if only not in _responses_only:
-            _responses_only.add(only)
-            return await _complete(request)
-    return completion
-
-
-# Models that an endpoint answers by the Responses API alone, each with or without tools: as gpt-5.4
-# and later take tools while they reason. Learnt from the endpoint's own refusal.
-_responses_only: set[tuple[str, str, bool]] = set()
-_OPENAI = "openai/"
-
-
-def _by_responses(request: Request) -> tuple[str, str, bool]:
-    return request.model.name, request.model.endpoint, bool(request.tools)
-
-
-def _names_responses(completion: Completion) -> bool:
-    # "Function tools with reasoning_effort are not supported for … in /v1/chat/completions. Please
-    # use /v1/responses instead.", "This model is only supported in v1/responses …"
-    return "v1/responses" in (completion.error_message or "")
-
-
-def _route(request: Request) -> str:
-    # The model string that litellm is given.
-    name = request.model.name
-    if _by_responses(request) in _responses_only and name.startswith(_OPENAI):
-        return f"{_OPENAI}responses/{name.removeprefix(_OPENAI)}"
-    return name
-
-
-async def _complete(request: Request) -> Completion:
     # Everything up to the clock's start raises what is the caller's to mend.
     check_model(request.model)
     litellm = recording_litellm()
@@ -211,7 +177,7 @@ async def _complete(request: Request) -> Completion:
     limit = None if is_local(request.model.name) else request.model.timeout
     answer.started = time.perf_counter()
     try:
-        with unchanged_switches(litellm), answer.body_end.watched():
+        with unchanged_switches, answer.body_end:
             # The time of the whole answer: litellm's own time-out is one of each chunk.
             async with asyncio.timeout(limit):
                 call = litellm.acompletion(**arguments, logger_fn=answer.log)
@@ -228,7 +194,37 @@ async def _complete(request: Request) -> Completion:
     failure = answer.body_end.refusal or failure
     answer.latency = round(time.perf_counter() - answer.started, 6)
     hold_logging_worker()
-    return completion_of(request, answer, created, failure)
+    completion = completion_of(request, answer, created, failure)
+    if completion.error_kind in ("bad_request", "not_found") and _names_responses(completion):
+        only = _by_responses(request)
+        if only not in _responses_only:
+            _responses_only.add(only)
+            return await complete(request)
+    return completion
+
+
+# Models that an endpoint answers by the Responses API alone, each with or without tools: as gpt-5.4
+# and later take tools while they reason. Learnt from the endpoint's own refusal.
+_responses_only: set[tuple[str, str, bool]] = set()
+_OPENAI = "openai/"
+
+
+def _by_responses(request: Request) -> tuple[str, str, bool]:
+    return request.model.name, request.model.endpoint, bool(request.tools)
+
+
+def _names_responses(completion: Completion) -> bool:
+    # "Function tools with reasoning_effort are not supported for … in /v1/chat/completions. Please
+    # use /v1/responses instead.", "This model is only supported in v1/responses …"
+    return "v1/responses" in (completion.error_message or "")
+
+
+def _route(request: Request) -> str:
+    # The model string that litellm is given.
+    name = request.model.name
+    if _responses_only and name.startswith(_OPENAI) and _by_responses(request) in _responses_only:
+        return f"{_OPENAI}responses/{name.removeprefix(_OPENAI)}"
+    return name
 
 
 async def _result_of(call: Coroutine[Any, Any, Any], answer: Answer) -> Any:
@@ -364,7 +360,7 @@ def _seen_kind(request: Request, answer: Answer, e: BaseException) -> str:
 
 
 def _response_record(
-    request: Request, answer: Answer, e: BaseException | None
+    request: Request, answer: Answer, raw: str, e: BaseException | None
 ) -> dict[str, Any] | None:
     # All of it is redacted. None if there is nothing to say.
     end = answer.body_end
@@ -400,7 +396,7 @@ def _response_record(
         if isinstance(answer.original, str) and not answer.got_any:
             # Redacted before it is cut, as the beginning of a key is not recognised as one.
             record["body"] = redact(answer.original, request.secrets)[:_LONGEST_BODY]
-    tokens = answer.tokens.tokens(answer.raw) if answer.got_any else None
+    tokens = answer.tokens.tokens(raw) if answer.got_any else None
     if tokens is not None:
         record["tokens"] = tokens.to_dict()
     if answer.calls.shares_an_index:
@@ -458,7 +454,7 @@ def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
             body = json.loads(body)
         except ValueError:
             return None
-    if not isinstance(body, Mapping):
+    if not isinstance(body, (dict, Mapping)):
         return None
 
     asked = {"messages": list(request.messages), "tools": list(request.tools)}
@@ -481,13 +477,14 @@ def completion_of(
     failure = _failure_of(request, answer, e)
     usage = answer.usage or {}
     # Some servers send usage with null in it, or zeros beside an answer, which count nothing.
-    prompt_tokens, completion_tokens = (
+    prompt_tokens, completion_tokens = [
         count if isinstance(count, int) and (count or not answer.got_text) else None
         for count in (usage.get("prompt_tokens"), usage.get("completion_tokens"))
-    )
-    response = _response_record(request, answer, e)
+    ]
+    raw = answer.raw if answer.got_any else ""
+    response = _response_record(request, answer, raw, e)
     if usage.get("completion_tokens") == 0 and completion_tokens is None:
-        estimate = count_tokens(answer.raw + (joined(answer.reasoning) or ""))
+        estimate = count_tokens(raw + (joined(answer.reasoning) or ""))
         response = {**(response or {}), "tokens_estimate": estimate}
     details = token_details({"usage": usage})
     # Decides how `raw` is read. An answer with calls is native even where no tools were offered:
@@ -504,7 +501,7 @@ def completion_of(
     )
     return Completion(
         key=request.key,
-        raw=answer.raw if answer.got_any else "",
+        raw=raw,
         status="ok" if failure.kind is None else "error",
         error_kind=failure.kind,
         error_message=failure.message,

@@ -202,22 +202,17 @@ def failure_in(body: Any) -> tuple[ErrorKind, str] | None:
         by_status = _kind_by_status(int(place[2]), place[1]) if place[2] else None
         kind = by_status or kind_of_message(place[1])
         return "server_error" if kind == "other" else kind, place[1].strip()
-    if not isinstance(body, Mapping):
+    if not isinstance(body, (dict, Mapping)):
         return None
 
     choices = body.get("choices")
     if isinstance(choices, list) and not body.get("error"):
-        # A filter may take the message.
-        empty = all(
-            isinstance(c, Mapping)
-            and "message" in c
-            and not c["message"]
-            and c.get("finish_reason") != "content_filter"
-            for c in choices
-        )
-        is_text = any(isinstance(c, Mapping) and ("text" in c or "delta" in c) for c in choices)
-        if not empty or is_text:
-            return None
+        for choice in choices:
+            if not isinstance(choice, dict) or choice.get("message", True):
+                return None
+            # A filter may take the message.
+            if choice.get("finish_reason") == "content_filter" or choice.keys() & {"text", "delta"}:
+                return None
         return "server_error", "the response has no " + ("message" if choices else "choice")
     error = body.get("error") or body.get("detail")
     if isinstance(body.get("message"), str) and body.keys() & {"code", "status", "type"}:

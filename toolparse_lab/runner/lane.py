@@ -199,7 +199,7 @@ class Lane:
     def limit(self) -> int:
         # A single probe while the endpoint is down. The window's size may be a fraction while it
         # grows.
-        return 1 if self.breaker.down else int(self.window.size)
+        return 1 if self.breaker.failed and self.breaker.down else int(self.window.size)
 
     @property
     def over(self) -> bool:
@@ -226,7 +226,7 @@ class Lane:
     def pause(self, now: float) -> float:
         # With jitter, since all that wait would go at once.
         wait = self.closed_until - now
-        if self.breaker.down:
+        if self.breaker.failed and self.breaker.down:
             wait = max(wait, self.breaker.opens - now)
         return wait * random.uniform(1.0, 1.1) if wait > 0 else 0.0  # noqa: S311
 

@@ -107,26 +107,31 @@ _LONGEST_WAIT = 0.02  # seconds
 _T = TypeVar("_T")
 
 
+class _OnDisk(asyncio.Future[None]):
+    def cancel(self, msg: object = None) -> bool:
+        # Whoever waits for it is cancelled once it is done.
+        return False
+
+
 class Recorder:
     """Writes completions of one run through the store's writer, from one event loop."""
 
     def __init__(self, store: Store, run_id: str | None) -> None:
         self._store = store
         self._run_id = run_id
-        self._waiting: list[tuple[Completion, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[Completion, _OnDisk]] = []
         self._task: asyncio.Task[None] | None = None
 
     async def record(self, completion: Completion) -> None:
         # On disk when it returns, also where the caller is cancelled: no answer that came is lost.
-        loop = asyncio.get_running_loop()
-        on_disk: asyncio.Future[None] = loop.create_future()
+        on_disk = _OnDisk()
         self._waiting.append((completion, on_disk))
         if self._task is None:
-            self._task = loop.create_task(self._write())
+            self._task = asyncio.create_task(self._write())
         try:
-            await asyncio.shield(on_disk)
-        except asyncio.CancelledError:
             await on_disk
+        except asyncio.CancelledError:
+            on_disk.result()
             raise
 
     async def _write(self) -> None:
@@ -142,12 +147,10 @@ class Recorder:
                 batch, self._waiting = self._waiting, []
                 failures = await self._write_batch([completion for completion, _ in batch])
                 for (_, on_disk), failure in zip(batch, failures, strict=True):
-                    # A loop that is closing may have cancelled it.
-                    with contextlib.suppress(asyncio.InvalidStateError):
-                        if failure is None:
-                            on_disk.set_result(None)
-                        else:
-                            on_disk.set_exception(failure)
+                    if failure is None:
+                        on_disk.set_result(None)
+                    else:
+                        on_disk.set_exception(failure)
         finally:
             self._task = None
 

@@ -119,7 +119,7 @@ def watched_globals() -> dict[str, Any]:
     """Return litellm's process-wide switches that change the request sent, where someone has set
     them. Objects are given as True: they may have keys in them, and are not JSON.
     """
-    litellm = litellm_module()
+    litellm = _module or litellm_module()
     return {
         name: value if isinstance(value, (bool, int, str)) else True
         for name in _WATCHED

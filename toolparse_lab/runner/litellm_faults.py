@@ -28,7 +28,6 @@ The workarounds that take hold of nothing:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import importlib
 import importlib.metadata
@@ -36,7 +35,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -93,29 +92,32 @@ def _stand_ins(missing: ImportError) -> tuple[ModuleType, ModuleType]:
 
 # -- switches of the whole process (1.106)
 
-_under_way = 0
-_switch_before = False
 
+class _UnchangedSwitches:
+    under_way = 0
+    before = False
 
-@contextlib.contextmanager
-def unchanged_switches(litellm: Any) -> Iterator[None]:
-    """For one call: `litellm.add_function_to_prompt` is the same before and after.
-
-    litellm sets it for the whole process as soon as its provider `ollama` is given tools, and then
-    writes the tools of other providers into their prompts too. Calls overlap, so that what counts
-    is what it was before the first of them.
-    """
-    global _under_way, _switch_before
-    with _lock:
-        if not _under_way:
-            _switch_before = bool(litellm.add_function_to_prompt)
-        _under_way += 1
-    try:
-        yield
-    finally:
+    def __enter__(self) -> None:
+        litellm: Any = sys.modules["litellm"]
         with _lock:
-            _under_way -= 1
-            litellm.add_function_to_prompt = _switch_before
+            if not self.under_way:
+                self.before = bool(litellm.add_function_to_prompt)
+            self.under_way += 1
+
+    def __exit__(self, *_: object) -> None:
+        litellm: Any = sys.modules["litellm"]
+        with _lock:
+            self.under_way -= 1
+            litellm.add_function_to_prompt = self.before
+
+
+unchanged_switches = _UnchangedSwitches()
+"""For one call: `litellm.add_function_to_prompt` is the same before and after.
+
+litellm sets it for the whole process as soon as its provider `ollama` is given tools, and then
+writes the tools of other providers into their prompts too. Calls overlap, so that what counts is
+what it was before the first of them.
+"""
 
 
 # -- the logging task (1.106)

@@ -106,7 +106,7 @@ async def run_requests(
         pool.complete = await loop.run_in_executor(None, pool.checked, complete)
     del done  # as many keys as the plan has, and of no use while it runs
     with Progress(summary.planned, initial=summary.cached, show=limits.get("progress")) as bar:
-        reporter.progress = bar
+        reporter.progress = bar if bar.has_bar else None
         await pool.run()
     return summary
 

@@ -76,12 +76,15 @@ class Progress:
                 of = "" if self._total is None else f" of {self._total:,}"
                 print(f"{self._count:,}{of} {self._unit}s", file=sys.stderr, flush=True)
 
+    @property
+    def has_bar(self) -> bool:
+        """Whether there is anything to draw."""
+        return self._bar is not None
+
     def show_summary(self, summary: Summary, *, final: bool = False) -> None:
         """Set the numbers of the bar, and draw it where the last drawing is long enough ago, or it
         is the final one.
         """
-        if self._bar is None:
-            return
         now = time.monotonic()
         # Drawing costs more than a call's bookkeeping, and a notebook keeps every drawing.
         if not final and now - self._last < _INTERVAL:
@@ -127,8 +130,9 @@ class Reporter:
         """Update the bar and call `on_event`, once more or, after it has failed, never again."""
         summary = self.summary
         # The summary is one object for the whole run: a caller that keeps it sees it grow.
-        summary.seconds = self.seconds
-        self.show(final=kind in ("stopped", "finished"))
+        summary.seconds = time.monotonic() - self.started
+        if self.progress is not None:
+            self.show(final=kind in ("stopped", "finished"))
         if self.on_event is None:
             return
         # A run of hours must not end because a callback that only prints has a bug.

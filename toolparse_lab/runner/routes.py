@@ -349,7 +349,7 @@ def _by_tables(name: str, params_json: str, tools: bool) -> tuple[tuple[str, boo
         if litellm.drop_params:  # it then drops silently what it does not list
             return any(k in known and k not in taken for k in chosen)
         try:
-            with unchanged_switches(litellm):
+            with unchanged_switches:
                 litellm.utils.get_optional_params(
                     model=model, custom_llm_provider=provider, **offered, **chosen
                 )

@@ -8,12 +8,11 @@ import asyncio
 import contextlib
 import functools
 import importlib
-import inspect
 import math
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -61,6 +60,7 @@ class BodyEnd:
     error: Any = None
     model: str | None = None
     response: Any = None
+    _token: Token[BodyEnd | None] | None = None
 
     @property
     def status(self) -> int | None:
@@ -87,10 +87,8 @@ class BodyEnd:
     @property
     def sent(self) -> bytes | None:
         """The body that was sent, where it is JSON."""
-        request = _request_of(self.response)
-        is_json = "json" in str(getattr(request, "headers", {}).get("content-type", ""))
-        content = getattr(request, "_content", None)
-        return content if is_json and isinstance(content, bytes) else None
+        content = getattr(_request_of(self.response), "_content", None)
+        return content if isinstance(content, bytes) and content[:1] == b"{" else None
 
     def text(self) -> str | None:
         """The body of a whole response, the beginning of one that came in the place of a stream,
@@ -99,15 +97,14 @@ class BodyEnd:
         content = getattr(self.response, "_content", None) or self.first or None
         return content.decode("utf-8", "replace") if isinstance(content, bytes) else None
 
-    @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Watch the streamed responses to what this task, and those it starts, send meanwhile."""
         _wrap_send()
-        token = _watching.set(self)
-        try:
-            yield
-        finally:
-            _watching.reset(token)
+        self._token = _watching.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _watching.reset(self._token)
 
 
 def _request_of(response: Any) -> Any:
@@ -196,7 +193,6 @@ def _wrap_send_of(httpx: Any) -> None:
                 end.reached = end.reached or self._noted
                 raise
             end.reached = end.reached or self._noted
-            await close_body(self._stream)
 
         async def aclose(self) -> None:
             await close_body(self._stream)
@@ -279,10 +275,12 @@ async def close_quietly(closable: Any) -> None:
     close = getattr(closable, "aclose", None) or getattr(closable, "close", None)
     if close is None:
         return
-    with contextlib.suppress(Exception):
+    try:
         result = close()
-        if inspect.isawaitable(result):
+        if hasattr(result, "__await__"):
             await result
+    except Exception:
+        return
 
 
 async def close_body(body: Any) -> None:
@@ -329,17 +327,17 @@ def _as_dicts(chunk: Any) -> Any:
     # missing takes pydantic a hundred times as long as a dict, and most of them are.
     if not type(chunk).__module__.startswith("openai."):
         return chunk
-    members = _members(chunk)
+    members = members_of(chunk)
     choices = members.get("choices")
     if isinstance(choices, list) and choices:
-        first = members["choices"] = [_members(choices[0])]
+        first = members["choices"] = [members_of(choices[0])]
         if isinstance(first[0], dict) and "delta" in first[0]:
-            first[0]["delta"] = _members(first[0]["delta"])
+            first[0]["delta"] = members_of(first[0]["delta"])
     return members
 
 
-def _members(value: Any) -> Any:
-    # Those that are not None. A server may send anything in the place of an object.
+def members_of(value: Any) -> Any:
+    """Return what an object of pydantic has but None, as a dict, and anything else as it is."""
     if not hasattr(value, "__pydantic_extra__"):
         return value
     members = {name: member for name, member in vars(value).items() if member is not None}

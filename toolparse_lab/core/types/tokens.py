@@ -357,6 +357,10 @@ _END_OF_TURN = (
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _ESCAPED_BYTES = re.compile(r"bytes:(?:\\x[0-9A-Fa-f]{2})+")
 _ID = re.compile(r"token_id:(\d{1,9})")
+# Where tokens may be listed.
+_ID_LISTS = frozenset({"token_ids", "output_ids"})
+_OF_CHOICE = _ID_LISTS | {"logprobs", "message", "provider_specific_fields"}
+_OF_RESPONSE = frozenset({"prompt_token_ids", "nvext", "output_messages"})
 _Entry: TypeAlias = tuple[bytes | None, int | None, float | None, float | None]
 
 
@@ -378,10 +382,14 @@ class TokenPieces:
 
     def take_choice(self, choice: Any) -> None:
         """Take in a choice, whole or a delta: its log probabilities and ids."""
+        if not _has_any(choice, _OF_CHOICE):
+            return
         self.take_logprobs(get(choice, "logprobs"))
         message = get(choice, "message")
         extra = get(choice, "provider_specific_fields")
         for holder in (choice, message, extra):
+            if not _has_any(holder, _ID_LISTS):
+                continue
             ids = _ids_in(get(holder, "token_ids")) or _ids_in(get(holder, "output_ids"))
             if ids:
                 self._ids += ids
@@ -389,6 +397,8 @@ class TokenPieces:
 
     def take_response(self, response: Any) -> None:
         """Take in what is beside the choices: ids of prompt and answer, raw messages."""
+        if not _has_any(response, _OF_RESPONSE):
+            return
         self._prompt_ids = _ids_in(get(response, "prompt_token_ids")) or self._prompt_ids
         engine = get(get(response, "nvext"), "engine_data")
         self._ids += _ids_in(get(engine, "completion_token_ids"))
@@ -436,6 +446,8 @@ class TokenPieces:
 
     def tokens(self, raw: str, tokenizer: Any = None) -> Tokens | None:
         """Return the tokens for the text that is parsed, None where they are not known."""
+        if not self._entries and not self._ids:
+            return None
         entries, ids = self._entries, self._all_ids()
         if not entries or any(entry[0] is None for entry in entries):
             if not ids:
@@ -605,6 +617,11 @@ def detokenized(ids: Sequence[int], tokenizer: Any) -> str:
         # Not every tokenizer leaves special tokens out, and those that do not take no such switch.
         text = decode(numbers)
     return text if isinstance(text, str) else ""
+
+
+def _has_any(obj: Any, names: frozenset[str]) -> bool:
+    # Of a dict it is told at once: a stream may have thousands.
+    return obj is not None and not (type(obj) is dict and names.isdisjoint(obj))
 
 
 def _items(x: Any) -> list[Any]:

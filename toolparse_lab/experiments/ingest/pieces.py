@@ -224,7 +224,7 @@ class PieceReader:
             completion.error_kind,
             json.dumps([passed.app, passed.created, number, _digest(passed)])[1:],
             False,
-            pickle.dumps(tuple(completion_row(completion, None).values())[1:]),
+            pickle.dumps(completion_row(completion, None)[1:]),
             pack_json(dict(completion.request or {})),
         )
 
@@ -270,7 +270,7 @@ class PieceReader:
             kind,
             json.dumps(in_key)[1:],
             observed.named,
-            pickle.dumps(tuple(completion_row(completion, None).values())[1:]),
+            pickle.dumps(completion_row(completion, None)[1:]),
             pack_json(request) if request else None,
         )
 

@@ -133,7 +133,7 @@ class Exchange:
 
     def watched(self) -> AbstractContextManager[None]:
         """Return the context in which to ask and to read, so that a stream's end is seen."""
-        return self._answer.body_end.watched()
+        return self._answer.body_end
 
     def sent(self, turn: Turn) -> Mapping[str, Any]:
         """Take the request as it is sent."""

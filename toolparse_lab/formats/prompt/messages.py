@@ -15,7 +15,7 @@ from ...arguments.schema.validate import validate
 from ...core.errors import BadCase, BadOptions, UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.values import read_plain
-from .shots import make_shots
+from .shots import Shot, make_shots
 from .signatures import write_tools_json, write_tools_lines, write_tools_signatures, write_tools_xml
 from .type_rules import RulesLevel, TypeRules
 from .wording import Wordings, asks_for, fill
@@ -79,7 +79,8 @@ def render_system(
     _check_few_shot(few_shot)
     if not specs:
         return ""
-    return _render(protocol, template, specs, _shots(protocol, specs, few_shot), type_rules)
+    shots = _shots(protocol, specs, make_shots(specs, few_shot))
+    return _render(protocol, template, specs, shots, type_rules)
 
 
 def fill_template(protocol: Explained, template: str, tools: Any) -> str:
@@ -165,8 +166,7 @@ def explain_tools(
     if not specs:
         return "", []
 
-    text = "\n".join(_text_of(message) for message in messages)
-    shots = _shots(protocol, specs, few_shot, text=text, target=target)
+    shots = _shots(protocol, specs, shots_for(messages, specs, few_shot, target))
     if builder is not None:
         prompt = _ask_builder(builder, on_error, protocol.id, specs, shots, type_rules)
         if prompt is not None:
@@ -184,13 +184,23 @@ def _check_few_shot(few_shot: int) -> None:
         raise BadOptions("few_shot is a number of examples", got=few_shot, expected="0 to 16")
 
 
+def shots_for(
+    case_input: str | Sequence[Message],
+    specs: Sequence[ToolSpec],
+    count: int,
+    target: Iterable[Mapping[str, Any]] | None = None,
+) -> tuple[Shot, ...]:
+    """Return the examples that `explain_tools` shows, which give away neither input nor target."""
+    text = "\n".join([_text_of(message) for message in _read_input(case_input)])
+    return make_shots(specs, count, text=text, target=target)
+
+
 def _shots(
-    protocol: Explained, specs: tuple[ToolSpec, ...], count: int, **avoided: Any
+    protocol: Explained, specs: tuple[ToolSpec, ...], chosen: Iterable[Shot]
 ) -> tuple[tuple[str, str], ...]:
-    # avoided: `text` and `target` of `make_shots`, which the examples must not give away
     tools = {tool.name: tool for tool in specs}  # a fixed example has one that is not among these
     shots: list[tuple[str, str]] = []
-    for shot in make_shots(specs, count, **avoided):
+    for shot in chosen:
         # A format that cannot carry this call is shown by the other examples.
         with suppress(UnwritableCall):
             tool = tools.get(shot.name)

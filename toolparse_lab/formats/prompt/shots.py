@@ -6,7 +6,7 @@ Everything is deterministic: the same tools and the same input give the same exa
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -287,24 +287,22 @@ def make_shots(
     shots: list[Shot] = []
     for i in range(count):
         tool = tools[i % len(tools)]
-        # None if every variant is used, or shows too much.
-        variants = (_own_shot(tool, variant) for variant in range(i, i + VARIANTS))
-        new = (
-            shot
-            for shot in variants
-            if shot is not None
-            and shot not in shots
-            and not _gives_away(shot, tool, folded, answers)
-        )
-        shots.append(next(new, None) or _fixed_shot(tools, shots, folded))
+        for variant in range(i, i + VARIANTS):
+            shot, words = _own_shot(tool, variant)
+            if shot is not None and shot not in shots and not _gives_away(words, folded, answers):
+                shots.append(shot)
+                break
+        else:  # every variant is used, or shows too much
+            shots.append(_fixed_shot(tools, shots, folded))
     return tuple(shots)
 
 
 @lru_cache(maxsize=4096)  # the cases of a dataset share their tools
-def _own_shot(tool: ToolSpec, variant: int) -> Shot | None:
+def _own_shot(tool: ToolSpec, variant: int) -> tuple[Shot | None, dict[str, str]]:
+    # With the values of its own choosing: canonical JSON -> as a request says it.
     arguments = example_arguments(tool, variant)
     if arguments is None:
-        return None
+        return None, {}
 
     # The request is the first sentence about the tool, with the values after it.
     description = " ".join(tool.description.split())
@@ -313,7 +311,14 @@ def _own_shot(tool: ToolSpec, variant: int) -> Shot | None:
     if arguments:
         pairs = [f"{name} {_words_of(value)}" for name, value in arguments.items()]
         request = f"{request}: {', '.join(pairs)}"
-    return Shot(request, tool.name, write_canonical(arguments))
+    shot, listed = Shot(request, tool.name, write_canonical(arguments)), _listed_values(tool)
+    # A boolean, or an empty list, is too common to say anything about the case.
+    free = {
+        write_canonical(value): _words_of(value).casefold()
+        for value in _leaf_values(shot)
+        if not isinstance(value, (bool, dict, list))
+    }
+    return shot, {text: words for text, words in free.items() if text not in listed}
 
 
 def _fixed_shot(tools: Sequence[ToolSpec], shots: Sequence[Shot], folded: str) -> Shot:
@@ -321,25 +326,17 @@ def _fixed_shot(tools: Sequence[ToolSpec], shots: Sequence[Shot], folded: str) -
     names = {tool.name for tool in tools} | {shot.name for shot in shots}
     usable = [shot for shot in FIXED_SHOTS if shot.name not in names]
     for shot in usable:
-        if not any(_occurs_in(value, folded) for value in _leaf_values(shot)):
+        if not any(_occurs_in(_words_of(v).casefold(), folded) for v in _leaf_values(shot)):
             return shot
 
     return usable[0] if usable else FIXED_SHOTS[0]
 
 
-def _gives_away(shot: Shot, tool: ToolSpec, folded: str, answers: Collection[str]) -> bool:
+def _gives_away(free: Mapping[str, str], folded: str, answers: Set[str]) -> bool:
     # An example without any value of its own choosing, because the schema lists them all, may be
     # the answer itself.
-    listed = _listed_values(tool)
-    # A boolean, or an empty list, is too common to say anything about the case.
-    free = [
-        value
-        for value in _leaf_values(shot)
-        if not isinstance(value, (bool, dict, list)) and write_canonical(value) not in listed
-    ]
-    return not free or any(
-        write_canonical(value) in answers or _occurs_in(value, folded) for value in free
-    )
+    said = [words for words in free.values() if words in folded]
+    return not free or not answers.isdisjoint(free) or any(_occurs_in(w, folded) for w in said)
 
 
 def _leaf_values(shot: Shot) -> Iterator[Any]:
@@ -363,10 +360,9 @@ def _listed_values(tool: ToolSpec) -> frozenset[str]:
     return frozenset(values)
 
 
-def _occurs_in(value: Any, folded: str) -> bool:
+def _occurs_in(word: str, folded: str) -> bool:
     # as a whole word or number
-    word = re.escape(_words_of(value).casefold())
-    return word != "" and re.search(rf"(?<!\w){word}(?!\w)", folded) is not None
+    return word != "" and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", folded) is not None
 
 
 def _words_of(value: Any) -> str:

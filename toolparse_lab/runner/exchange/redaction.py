@@ -402,6 +402,9 @@ def redact_url(url: str) -> str:
     return urlunsplit((parts.scheme, "", parts.path, query, ""))
 
 
+_PLAIN = (str, int, float, bool)  # SecretText is no plain string
+
+
 def redact_named(value: Any, *, headers: bool = True, place: str = "") -> Any:
     """Return a JSON-like value in which every member with a credential's name is replaced, at any
     depth.
@@ -415,14 +418,15 @@ def redact_named(value: Any, *, headers: bool = True, place: str = "") -> Any:
     Values are not looked at: use it for parameters, headers and bodies, and not for a text that
     someone wrote.
     """
-    # SecretText is no plain string.
-    if value is None or (place == "" and type(value) in (str, int, float, bool)):
+    if value is None or (place == "" and type(value) in _PLAIN):
         return value
     if place == "secret":
         return REDACTED
     if isinstance(value, (dict, Mapping)):
         return {
-            str(name): redact_named(member, headers=headers, place=_place_of(str(name), place))
+            str(name): member
+            if (below := _place_of(str(name), place)) == "" and type(member) in _PLAIN
+            else redact_named(member, headers=headers, place=below)
             for name, member in value.items()
         }
     if isinstance(value, (list, tuple)):

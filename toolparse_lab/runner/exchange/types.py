@@ -262,6 +262,7 @@ class Request:
     # Computed when first asked for; a frozen class can only keep them in fields.
     _key: str = field(default="", init=False, repr=False, compare=False)
     _secrets: tuple[str, ...] | None = field(default=None, init=False, repr=False, compare=False)
+    _record: dict[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Any sequence is taken; a tuple keeps the key true, because nobody can append to it.
@@ -342,6 +343,8 @@ class Request:
         Keys of requests are computed from the request and not from this, since a value redacted
         here may be part of the question.
         """
+        if self._record is not None:
+            return dict(self._record)
         record: dict[str, Any] = {
             "messages": [dict(m) for m in self.messages],
             "params": redact_named(self.params),
@@ -349,13 +352,15 @@ class Request:
         if self.tools:
             record["tools"] = [dict(t) for t in self.tools]
         # Names are no secrets, even where a header says one of them again.
-        return {
+        whole = {
             "model": self.model.to_dict(),
             "model_alias": self.model_alias,
             **redact_strings(record, self.secrets),
             "stream": self.stream,
             "trial": self.trial,
         }
+        object.__setattr__(self, "_record", whole)
+        return dict(whole)
 
     @classmethod
     def from_dict(cls, obj: Mapping[str, Any]) -> Request:

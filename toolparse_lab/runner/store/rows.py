@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -37,7 +38,8 @@ _PLAIN = tuple(
 COMPLETION_ROW = (*_PLAIN, "run_id", "raw", "chunks", "reasoning", "response")
 """The names of what `completion_row` returns, in order."""
 # Plain fields with the words of a provider, with whatever characters it sent.
-_FOREIGN_TEXTS = ("error_message", "finish_reason", "system_fingerprint")
+_FOREIGN_TEXTS = tuple(map(_PLAIN.index, ("error_message", "finish_reason", "system_fingerprint")))
+_plain_fields = attrgetter(*_PLAIN)
 # Built once, because building a statement costs more than running it.
 INSERT_COMPLETION = schema.completions.insert()
 _KNOWN_REQUESTS = sa.select(schema.requests.c.key).where(
@@ -80,21 +82,18 @@ def plain_text(value: str | None) -> str | None:
 # -- writing
 
 
-def completion_row(c: Completion, run_id: str | None) -> dict[str, Any]:
-    """Return a completion as a row of `completions`, recorded by `run_id` or by no run.
+def completion_row(c: Completion, run_id: str | None) -> tuple[Any, ...]:
+    """Return a completion as a `COMPLETION_ROW`, recorded by `run_id` or by no run.
 
     Its request and results are not in it: `keep_requests` and `keep_results` write them.
     """
-    row: dict[str, Any] = {name: getattr(c, name) for name in _PLAIN}
-    for name in _FOREIGN_TEXTS:
-        row[name] = plain_text(row[name])
-    row["run_id"] = run_id
-    # Every row has every column, so that one statement takes them all.
-    row["raw"] = pack(c.raw)
-    row["chunks"] = pack_json([[x.at, x.text, x.kind] for x in c.chunks]) if c.chunks else None
-    row["reasoning"] = pack(c.reasoning) if c.reasoning else None
-    row["response"] = pack_json(dict(c.response)) if c.response is not None else None
-    return row
+    plain = list(_plain_fields(c))
+    for place in _FOREIGN_TEXTS:
+        plain[place] = plain[place] and plain_text(plain[place])
+    chunks = pack_json([[x.at, x.text, x.kind] for x in c.chunks]) if c.chunks else None
+    reasoning = pack(c.reasoning) if c.reasoning else None
+    response = pack_json(dict(c.response)) if c.response is not None else None
+    return (*plain, run_id, pack(c.raw), chunks, reasoning, response)
 
 
 ITEM_ROW = ("run_id", "position", "case_id", "model", "trial", "arm", "key")
@@ -108,7 +107,7 @@ def item_rows(
     # The items of an arm mostly share its levels, which are then written once.
     arm, text = None, ""
     for n, item in enumerate(items, start):
-        if item.arm is not arm:
+        if item.arm is not arm and item.arm != arm:
             arm = item.arm
             text = json.dumps(dict(arm), ensure_ascii=True, separators=(",", ":"))
         case_id, model = plain_text(item.case_id), plain_text(item.model)
@@ -119,8 +118,8 @@ def items_digest(items: Iterable[PlanItem]) -> str:
     """Return the identity of a plan's items in their order, as hexadecimal sha256."""
     digest = hashlib.sha256()
     write = json.JSONEncoder().encode
-    for row in item_rows("", items):
-        digest.update(write(row).encode("ascii"))
+    for batch in batches(item_rows("", items)):
+        digest.update(write(batch).encode("ascii"))
     return digest.hexdigest()
 
 

@@ -278,17 +278,18 @@ class Store(CachedParseTable, RecordedExchanges):
         batch = list(completions)
         # Packing takes longer than writing, and is done before anybody else has to wait.
         packed = [rows.completion_row(completion, run_id) for completion in batch]
-        requests = {c.key: c.request for c in batch if c.request and c.key not in self._kept}
+        requests = {c.key: c.request for c in batch if c.key not in self._kept and c.request}
         with self._writing(batch, run_id) as connection:
             rows.keep_requests(
                 connection, requests, lambda key: rows.pack_json(dict(requests[key]))
             )
-            if packed and not any(completion.results for completion in batch):
-                connection.execute(rows.INSERT_COMPLETION, packed)
+            if not any(completion.results for completion in batch):
+                rows.insert_rows(connection, schema.completions, rows.COMPLETION_ROW, packed)
                 return
             # One by one, and not the others apart: a later answer has a larger id.
             for completion, row in zip(batch, packed, strict=True):
-                row_id = connection.execute(rows.INSERT_COMPLETION, row).inserted_primary_key
+                named = dict(zip(rows.COMPLETION_ROW, row, strict=True))
+                row_id = connection.execute(rows.INSERT_COMPLETION, named).inserted_primary_key
                 rows.keep_results(connection, row_id[0] if row_id else 0, completion.results)
 
     def record_rows(self, packed: list[tuple[Any, ...]], requests: Mapping[str, bytes]) -> None:
@@ -300,8 +301,7 @@ class Store(CachedParseTable, RecordedExchanges):
         completions = (rows.completion_of(row, requests.get(row["key"])) for row in named)
         with self._writing(completions) as connection:
             rows.keep_requests(connection, requests, requests.__getitem__)
-            if packed:
-                rows.insert_rows(connection, schema.completions, rows.COMPLETION_ROW, packed)
+            rows.insert_rows(connection, schema.completions, rows.COMPLETION_ROW, packed)
 
     def save_unwritten(self, completions: Iterable[Completion]) -> None:
         """Save answers that `record_many` could not write in a recording elsewhere, which
