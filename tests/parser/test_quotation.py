@@ -134,6 +134,22 @@ def test_a_request_for_an_example_counts_against_a_call_in_a_frame() -> None:
         ("Zeig mir ein Beispiel für einen Aufruf.", True),
         ("Reboot it, please.", False),
         ("The sample rate is wrong, reboot.", False),
+        ("Show me what a call of reboot looks like.", True),
+        ("How would you call reboot? Don't actually do it.", True),
+        ("Which tool call would you have made? Just tell me.", True),
+        ("Draft the call for my review first, I will confirm.", True),
+        ("Print the tool call syntax so that I can paste it into my test.", True),
+        ("A dry run of the reboot call, please.", True),
+        ("Zeig mir, wie ein Aufruf von reboot aussieht, ohne ihn auszuführen.", True),
+        ("Quel appel ? Je veux le lire, sans l'exécuter.", True),
+        ("Muéstrame cómo sería una llamada a reboot; no la hagas.", True),
+        ("请给我看一个调用 reboot 的示例，不要真的执行。", True),
+        ("呼び出しを見せて。実行しないでください。", True),
+        ("Draft the call agenda and reboot.", False),
+        ("How would you call this a clean state? Reboot.", False),
+        ("Don't run it twice: reboot, as an example of your work.", False),
+        ("Which calls would you make in port? First reboot.", False),
+        ("Don't run anything else before the call: reboot.", False),
     ):
         result = tp.parse(raw, "hermes", TOOLS, request=[{"role": "user", "content": asks}])
         assert [c.ok for c in result.calls] == [not held], asks

@@ -899,16 +899,48 @@ _ONE_CALL = (
 )
 _ASKED = re.compile(
     r"(?:explain|describe|document) .{0,20}(?:tool|function)[- ]calls?(?!\w)"
-    r"|(?:what|how) .{0,30}(?<!\w)calls? (?:would |should )?(?:looks? like|is written)"
+    r"|(?:what|how) .{0,30}(?<!\w)calls?(?: (?:of|to|for) \S{1,40})?"
+    r" (?:would |should )?(?:looks? like|is written)"
     r"|how (?:would|do|could|should) \w+ (?:write|format|phrase) (?:a|the|such) .{0,9}calls?(?!\w)"
+    r"|how (?:would|could) (?:you|one|we) (?:call|invoke)"
+    r" (?:\w+_\w+|(?:the |a |your )?\w+(?=\W*[?.]))"
+    r"|(?:what|which) (?:\w+ )?call (?:would|could|will) (?:you|one|we)"
+    r" (?:call|invoke|write|make|have|emit|send|use)(?!\w)"
     r"|(?:just|only) (?:show|print|write|give)(?: me)? (?:the|a) .{0,9}calls?(?!\w)"
-    r"|wie sieht .{0,30}aufruf.{0,20} aus|à quoi ressemble .{0,20}appel|se escribe .{0,12}llamada"
+    rf"|(?:draft|sketch|spell out|write (?:down|out)) (?:me )?(?:the|an?) (?:\w+ )?{_ONE_CALL}"
+    r"(?=\W*(?:\Z|[.,;!?]|(?:for (?:me|my|us|our|review)|so|but|without)(?!\w)))"
+    rf"|(?:tool|function)[- ]{_ONE_CALL} (?:syntax|format)(?!\w)"
+    rf"|dry[- ]run of .{{0,20}}{_ONE_CALL}(?!\w)"
+    r"|wie (?:sieht|ein|der|dein|würde|lautet) .{0,30}aufruf.{0,30} (?:aus|aussieht|aussehen)(?!\w)"
+    r"|à quoi ressemble .{0,20}appel|se escribe .{0,12}llamada|cómo sería .{0,12}llamada"
     r"|como se escreve .{0,12}chamada|che aspetto ha .{0,12}chiamata"
     r"|как (?:выгляд|пиш)\w+ .{0,9}вызов|调用.{0,6}(?:格式|语法|写法)"
     r"|呼び出し.{0,9}(?:書き|書く|形式)|호출.{0,9}(?:형식|어떻게)"
     rf"|(?<!\w)(?<!for )(?:{_SAMPLE})(?: +(?:\w+['’])?\w+){{0,5}}? +(?:\w+['’])?{_ONE_CALL}(?!\w)"
     rf"|(?<!\w){_ONE_CALL} (?:{_SAMPLE})(?!\w)|(?<!\w)(?:beispielaufruf|voorbeeldaanroep)"
-    rf"|(?:{_SAMPLE_SIGNS}).{{0,12}}(?:呼び出|调用|호출|ツール|工具|도구)",
+    rf"|(?:{_SAMPLE_SIGNS}).{{0,12}}(?:呼び出|调用|호출|ツール|工具|도구)"
+    rf"|(?:呼び出し|调用|호출).{{0,16}}(?:{_SAMPLE_SIGNS})",
+    re.IGNORECASE,
+)
+# What is asked for is not to be done: "it", not something else that the user names.
+_NOT_DONE = _words(
+    r"(?:don['’]?t|do not|never|without|must not|not to) (?:actually |really )?"
+    r"(?:run(?:ning)?|execut(?:e|ing)|invok(?:e|ing)|trigger(?:ing)?|perform(?:ing)?"
+    r"|(?:(?<=actually )|(?<=really ))(?:do(?:ing)?|call(?:ing)?|send(?:ing)?|mak(?:e|ing)))"
+    r" (?:it|that|this|them|anything)"
+    r"(?! (?:\w*ous|\w*ive|else|twice|again|more|until|before|unless|if|when)(?!\w))"
+    r"|nothing (?:must|may|should|is to) be (?:run|executed|sent|called)"
+    r"|ohne (?:ihn|sie|es|das) (?:wirklich |tatsächlich )?auszuführen"
+    r"|führe? (?:ihn|sie|es) (?:aber )?nicht aus|nichts ausführen"
+    r"|sans (?:l['’]|le |la |les )?exécuter|ne (?:l['’]|le |la )exécute[sz]? pas"
+    r"|no (?:la|lo) (?:ejecutes?|hagas?)|sin ejecutar(?:la|lo)?"
+    r"|non eseguirl[oa]|senza eseguirl[oa]|não [oa] execut[ea]|sem execut[aá](?:r|-l[oa])"
+    r"|не (?:выполняй|запускай)(?:те)? его|не выполняя",
+    "不要(?:真的|实际)?(?:执行|运行)|実行(?:は)?し(?:ない|なく)|실행하지",
+)
+_WORD_OF_A_CALL = re.compile(
+    rf"(?<!\w)(?:{_ONE_CALL}|{_SAMPLE}|syntax|draft|(?:how|what) would you|show me what)(?!\w)"
+    r"|调用|呼び出し|호출",
     re.IGNORECASE,
 )
 
@@ -919,7 +951,10 @@ def asks_for_example(text: str) -> bool:
     >>> asks_for_example("Show me an example of such a call."), asks_for_example("Call me at ten.")
     (True, False)
     """
-    return _ASKED.search(text[-_LONGEST_REQUEST:]) is not None
+    text = text[-_LONGEST_REQUEST:]
+    if _ASKED.search(text):
+        return True
+    return _NOT_DONE.search(text) is not None and _WORD_OF_A_CALL.search(text) is not None
 
 
 def is_statement(lead: str) -> bool:
