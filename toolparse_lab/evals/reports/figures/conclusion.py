@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -392,57 +393,95 @@ def _of_several(rows: list[dict[Any, Any]], strata: Sequence[str], on: str) -> t
     by_first = rows[0]["first"] == rows[-1]["first"]
     if not by_first:
         rows = [_turned(row) for row in rows]
-    one = rows[0]["first"]
     others: dict[str, list[dict[Any, Any]]] = {}
     for row in rows:
         others.setdefault(row["second"], []).append(row)
-    worse = [o for o, of in others.items() if all(_is_told(r) and r["difference"] > 0 for r in of)]
-    better = [o for o, of in others.items() if all(_is_told(r) and r["difference"] < 0 for r in of)]
-    # Told in some strata alone: {(how, the strata): the others}.
-    partly: dict[tuple[str, str], list[str]] = {}
-    for other in (o for o in others if o not in worse and o not in better):
-        for sign in (1, -1):
-            there = [r for r in others[other] if _is_told(r) and r["difference"] * sign > 0]
-            if there:
-                how = "more" if sign > 0 else "less"
-                partly.setdefault((how, _within(there, strata)), []).append(other)
-    told = {*worse, *better, *(name for names in partly.values() for name in names)}
-    alike = [o for o in others if o not in told]
-    each = {len(of) for of in others.values()}
-    where = _everywhere(next(iter(others.values())), strata) if len(each) == 1 else ""
-    kind = kinds_of_column(on)
-    if not told:
-        heading = (
-            f"{one} has the highest rate of {len(others) + 1} {kind}, but from none does it differ "
-            f"{CHANCE}{where}"
-            if by_first
-            else f"None of {len(others)} {kind} differs from {one} {CHANCE}{where}"
-        )
-    elif len(worse) == len(others):
-        which = "both others" if len(others) == 2 else f"each of the {len(others)} other {kind}"
-        heading = f"{one} succeeds more often than {which}{where}"
-    else:
-        parts = [f"{one} succeeds more often than {listed(worse)}{where}"] if worse else []
-        for (how, within), names in partly.items():
+    sides = _Sides.of(others, strata)
+    heading = sides.heading(rows[0]["first"], others, strata, kinds_of_column(on), by_first)
+    told = sides.told
+    shown = [r for r in rows if r["second"] in told and (_is_told(r) or not sides.partly)] or rows
+    adjusted = "Holm, and for every pair" if by_first else "Holm"
+    by = "By {} points" if told else "The differences are {} points"
+    return heading, _range_words(shown, by, adjusted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    # Which others one value differs from: in every stratum, or, by how and where, in some alone.
+    worse: list[str]
+    better: list[str]
+    partly: dict[tuple[str, str], list[str]]
+    alike: list[str]
+
+    @classmethod
+    def of(cls, others: Mapping[str, list[dict[Any, Any]]], strata: Sequence[str]) -> _Sides:
+        sides = cls([], [], {}, [])
+        for other, rows in others.items():
+            above, below = (
+                [row for row in rows if _is_told(row) and row["difference"] * sign > 0]
+                for sign in (1, -1)
+            )
+            if len(above) == len(rows):
+                sides.worse.append(other)
+            elif len(below) == len(rows):
+                sides.better.append(other)
+            elif not above and not below:
+                sides.alike.append(other)
+            for how, there in (("more", above), ("less", below)):
+                if 0 < len(there) < len(rows):
+                    sides.partly.setdefault((how, _within(there, strata)), []).append(other)
+        return sides
+
+    @property
+    def told(self) -> set[str]:
+        return {*self.worse, *self.better, *chain.from_iterable(self.partly.values())}
+
+    def heading(
+        self,
+        one: str,
+        others: Mapping[str, list[dict[Any, Any]]],
+        strata: Sequence[str],
+        kind: str,
+        by_first: bool,
+    ) -> str:
+        each = {len(rows) for rows in others.values()}
+        where = _everywhere(next(iter(others.values())), strata) if len(each) == 1 else ""
+        n = len(others)
+        if not self.told and by_first:
+            none = f"but from none does it differ {CHANCE}{where}"
+            return f"{one} has the highest rate of {n + 1} {kind}, {none}"
+        if not self.told:
+            return f"None of {n} {kind} differs from {one} {CHANCE}{where}"
+        if len(self.worse) == n:
+            which = "both others" if n == 2 else f"each of the {n} other {kind}"
+            return f"{one} succeeds more often than {which}{where}"
+
+        parts = []
+        if self.worse:
+            parts.append(f"{one} succeeds more often than {listed(self.worse)}{where}")
+        for (how, within), names in self.partly.items():
             subject = "it" if parts else one
             parts.append(f"{subject} succeeds {how} often than {listed(names)}{within}")
-        if better:
-            verb = "succeeds" if len(better) == 1 else "succeed"
-            parts.append(f"{listed(better)} {verb} more often than {one}{where}")
-        if alike:
-            verb = "does" if len(alike) == 1 else "do"
-            parts.append(f"{listed(alike)} {verb} not differ from it {CHANCE}")
-        heading = "; ".join(parts)
-    shown = [row for row in rows if row["second"] in told and (_is_told(row) or not partly)] or rows
-    gaps = sorted(abs(row["difference"]) for row in shown)
-    n = max(int(row["n_cases"]) for row in shown)
-    amount = " to ".join(dict.fromkeys(points(g, n, signed=False) for g in (gaps[0], gaps[-1])))
-    ps = [row["p_holm"] for row in shown]
-    said = list(dict.fromkeys((p_words(min(ps)), p_words(max(ps)))))
-    p = said[0] if len(said) == 1 else f"p {p_value(min(ps))} to {p_value(max(ps))}"
-    test = "sign-flip test" if any(row["repeated"] for row in shown) else "McNemar"
-    sizes = sorted({int(row["n_cases"]) for row in shown})
-    cases = counted(n, "case") if len(sizes) == 1 else f"{sizes[0]:,} to {counted(n, 'case')}"
-    adjusted = "Holm, and for every pair" if by_first else "Holm"
-    by = f"By {amount} points" if told else f"The differences are {amount} points"
-    return heading, f"{by}, on the same {cases}; {p} ({test}, {adjusted})."
+        if self.better:
+            verb = "succeeds" if len(self.better) == 1 else "succeed"
+            parts.append(f"{listed(self.better)} {verb} more often than {one}{where}")
+        if self.alike:
+            verb = "does" if len(self.alike) == 1 else "do"
+            parts.append(f"{listed(self.alike)} {verb} not differ from it {CHANCE}")
+        return "; ".join(parts)
+
+
+def _range_words(rows: Sequence[Mapping[Any, Any]], by: str, adjusted: str) -> str:
+    # From the least to the largest difference; by: the words around them.
+    gaps = sorted(abs(row["difference"]) for row in rows)
+    sizes = sorted({int(row["n_cases"]) for row in rows})
+    ps = sorted(row["p_holm"] for row in rows)
+    amount = (points(gap, sizes[-1], signed=False) for gap in (gaps[0], gaps[-1]))
+    said = list(dict.fromkeys((p_words(ps[0]), p_words(ps[-1]))))
+    p = said[0] if len(said) == 1 else f"p {p_value(ps[0])} to {p_value(ps[-1])}"
+    test = "sign-flip test" if any(row["repeated"] for row in rows) else "McNemar"
+    cases = counted(sizes[-1], "case")
+    if len(sizes) > 1:
+        cases = f"{sizes[0]:,} to {cases}"
+    words = by.format(" to ".join(dict.fromkeys(amount)))
+    return f"{words}, on the same {cases}; {p} ({test}, {adjusted})."
