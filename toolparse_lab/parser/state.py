@@ -73,6 +73,7 @@ from .recognition.repeats import Repeats, halved
 from .resolve import Resolver, as_draft
 
 _MOST_SETTINGS = 128
+_IN_BRACKETS = re.compile(r"\[[^\W\d]")
 
 
 class Setting:
@@ -117,6 +118,8 @@ class Setting:
         # Heads with which no reasoning begins, and in most formats no call without delimiters.
         self.call_heads = tuple(filter(opens_nothing, self.heads))
         self.continues = self.speculates or self.repeats
+        # Heads that are a word in brackets, which begin no JSON: `[TOOL_CALLS]`.
+        self.bracket_heads = () if is_python else tuple(filter(_IN_BRACKETS.match, self.heads))
         # What is known of plain calls, and for each look the literals that no value may hold.
         self.looks: Any = None
         self.marks: dict[Any, tuple[str, ...] | None] = {}

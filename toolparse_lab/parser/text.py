@@ -504,7 +504,9 @@ class TextScanner:
                 return opening
 
         # No JSON and no name of a tool begins like this, and nearly every opener does.
-        if stripped[0] == "<" or not setting.recovers or self.message_ends:
+        if stripped[0] == "<" or stripped.startswith(setting.bracket_heads):
+            return None
+        if not setting.recovers or self.message_ends:
             return None
         # Right behind a call, a list of calls may have the closer without the opener.
         again = bool(self._log.segments) and self._log.segments[-1].kind in ("call", "recovered")
