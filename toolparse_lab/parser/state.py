@@ -65,8 +65,8 @@ from ..formats.reasoning import (
 from ..formats.registry import protocols
 from ..formats.scan import NO_WAITS, cut_literals, longest_of, partial_finder
 from ..formats.turns import TURN_ENDS
+from .recognition.bare_calls import name_heads
 from .recognition.echoes import Echoes
-from .recognition.name_lines import name_heads
 from .recognition.python_calls import first_signs
 from .recognition.quotes import LONG_RUN
 from .recognition.repeats import Repeats, halved

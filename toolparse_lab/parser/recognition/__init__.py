@@ -2,9 +2,9 @@
 
 # How it works
 # ------------
-# Recognisers of calls without delimiters (`bare_calls`, `name_lines`,
-# `python_calls`) share one interface, `judge(text, final, at, first)`, and `recovery` picks one of
-# them. Their decision is a `Held`, NEED_MORE, or None where nothing of their kind is (see `held`).
+# Recognisers of calls without delimiters (`bare_calls`, `python_calls`) share one interface,
+# `judge(text, final, at, first)`, and `recovery` picks one of them. Their decision is a `Held`,
+# NEED_MORE, or None where nothing of their kind is (see `held`).
 #
 # The others answer one question each, when the text scanner or the body reader asks it:
 #

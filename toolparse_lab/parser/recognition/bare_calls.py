@@ -1,13 +1,17 @@
-"""Calls as JSON: a value, or several in a row, alone on their lines or in a code fence."""
+"""Calls as JSON: a value, or several in a row, alone on their lines or in a code fence, or one on
+the line after a tool's name.
+"""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal
 
 from ...core.types import Span
-from ...formats.base import NEED_MORE, NeedMore
+from ...formats.base import NEED_MORE, NeedMore, Opening
 from ...formats.json.call import (
     ARGUMENT_KEYS,
     CALL_HEAD,
@@ -16,9 +20,10 @@ from ...formats.json.call import (
     behind_stray_brackets,
     next_call,
 )
-from ...formats.json.forms import JsonList
+from ...formats.json.forms import JsonList, NamedJson
+from ...formats.scan import longest_of
 from ..resolve import Resolver
-from .held import FENCE_SO_FAR, Candidate, Held, count_ticks
+from .held import FENCE_SO_FAR, MOST_CUT, Candidate, Held, count_ticks
 from .quotes import run_length
 
 _ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*(?:[{{"']|null\b)""")
@@ -173,3 +178,91 @@ class FencedCalls(JsonValue):
                 return NEED_MORE
             return self._call_or_text(text, lead, end, after + inner, at)
         return self._call_or_text(text, lead, end, close.start("ticks") + outer, at)
+
+
+# A tool's name on a line of its own, with one object of arguments on the next
+
+_ARGUMENTS_CODEC = NamedJson(lambda name, arguments: arguments)  # the name is known already
+_AFTER_NAME = r"[ \t]{0,16}+\r?\n[ \t]{0,16}+"
+_AFTER_NAME_SO_FAR = re.compile(r"[ \t]{0,16}+\r?(?:\n[ \t]{0,16}+)?\Z")
+
+
+class NameHeads:
+    r"""The heads of calls that are a tool's name on a line of its own, the arguments on the next.
+
+    >>> heads = name_heads(("get_tide",))
+    >>> heads.match('get_tide\n{"port": 1}', 0, True).end()
+    9
+    >>> heads.match("get_tide now", 0, True) is None
+    True
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        words = tuple(sorted(name for name in names if name and not name[0].isspace()))
+        self._names = words
+        self._pattern = re.compile(rf"(?P<name>{longest_of(words)}){_AFTER_NAME}(?=\{{)")
+        self._longest = max(map(len, words), default=0) + 36
+        self.starts = frozenset(name[0] for name in words)
+
+    def match(self, text: str, at: int, final: bool) -> re.Match[str] | NeedMore | None:
+        head = self._pattern.match(text, at)
+        if head is not None or final or len(text) - at > self._longest:
+            return head
+        rest = text[at:]
+        word = rest.split(None, 1)[0]
+        name = longer(self._names, word)
+        is_whole = name == word and _AFTER_NAME_SO_FAR.match(rest, len(word))
+        return NEED_MORE if name and (word == rest or is_whole) else None
+
+
+name_heads = lru_cache(maxsize=64)(NameHeads)
+
+
+def longer(names: tuple[str, ...], beginning: str) -> str:
+    # The first of sorted names with this beginning, '' for none.
+    place = bisect_left(names, beginning)
+    return names[place] if place < len(names) and names[place].startswith(beginning) else ""
+
+
+class NameLine(Candidate):
+    """Recognises a known tool's name alone on a line, with one object on the next."""
+
+    def __init__(self, resolver: Resolver, heads: tuple[str, ...], names: NameHeads) -> None:
+        super().__init__(resolver, heads, '"')
+        self._names = names
+
+    def judge(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
+        head = self._names.match(text, 0, final)
+        if not isinstance(head, re.Match):
+            return head
+        lead = head.end()
+        if self._cut > MOST_CUT:
+            return None
+        if self._at != at:
+            self._begin(at, lead)
+
+        end = self._value_end(text, final)
+        if end is None:
+            self._cut += final
+            return Held(1, lead=lead) if final else NEED_MORE
+        close = self._line_end(text, end, final, first)
+        if isinstance(close, NeedMore):
+            return NEED_MORE
+        if close is None:
+            return Held(end, alone=False, lead=lead)
+        # The tool takes the arguments, or they name nothing but its parameters.
+        name, inner = head["name"], text[lead:end]
+        opening = Opening(lead, name=name, name_span=Span(0, len(name)))
+        read = _ARGUMENTS_CODEC.read
+        decoded, calls = self._calls_in(read, inner, lead, close, at, opening)
+        if not calls or not calls[0].ok:
+            return Held(close, lead=lead)
+        schema, arguments = self._resolver.tools[name].schema, calls[0].arguments
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        if not arguments or not properties or schema.get("additionalProperties"):
+            suits = calls[0].valid
+        else:
+            suits = all(key in properties for key in arguments)
+        if not suits:
+            return Held(close, lead=lead)
+        return Held(close, Span(at + lead, at + end), decoded, inner)

@@ -12,8 +12,8 @@ from ...formats.base import NEED_MORE, DecodeContext, Decoded, NeedMore
 from ...formats.python.call import read_calls, read_quoted
 from ...formats.python.reader import MODULES
 from ..resolve import Resolver
+from .bare_calls import longer
 from .held import CALL_ENDS, FENCE_SO_FAR, MOST_CUT, Candidate, Held
-from .name_lines import longer
 from .quotes import run_length
 
 _LIST = re.compile(r"\[\s{0,40}+")

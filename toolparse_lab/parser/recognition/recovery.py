@@ -8,9 +8,8 @@ from ...core.types import Problem, Segment, ToolCall
 from ...formats.base import NEED_MORE, NeedMore
 from ...formats.turns import TURN_ENDS
 from ..resolve import Body, Resolver
-from .bare_calls import BareCalls, FencedCalls
+from .bare_calls import BareCalls, FencedCalls, NameHeads, NameLine
 from .held import Held, count_ticks
-from .name_lines import NameHeads, NameLine
 from .python_calls import PythonCalls
 
 _MARKS_AROUND = "`\"'"  # of a span of code or a string that may be the whole answer
