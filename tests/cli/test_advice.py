@@ -74,6 +74,8 @@ def test_causes_stand_at_the_end_and_no_table_is_empty(
         assert fix in err
         assert "tp." not in err
         assert err.endswith("next: toolparse run --retry latest\n")
+    assert main(["run", "plan.toml", "--trust"]) == 3
+    assert capsys.readouterr().err.endswith("next: toolparse run --retry latest --trust\n")
 
 
 def test_a_server_that_is_away_is_checked_by_one_question() -> None:

@@ -467,6 +467,8 @@ def _say_ending(run: Run, report: Report, options: Any) -> None:
     for flag in ("store", "config"):
         if getattr(options, flag):
             words += [f"--{flag}", str(getattr(options, flag))]
+    if run.missing and options.trust:
+        words.append("--trust")
     say(f"next: {shlex.join(words)}")
 
 
