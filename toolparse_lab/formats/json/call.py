@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 from ...arguments.rjson.repair import read_damaged
-from ...arguments.rjson.strict import Refusal, read_if_strict, read_next, too_deep
+from ...arguments.rjson.strict import Refusal, by_span, read_if_strict, read_next, too_deep
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
 from ...core.types.spans import rule_of
@@ -494,7 +494,7 @@ def _double_encoded(unit: _Unit, text: str, base: str) -> Value:
 
 
 def in_order(*edits: Edit) -> tuple[Edit, ...]:
-    return tuple(sorted(edits, key=lambda edit: (edit.span.start, edit.span.end)))
+    return tuple(sorted(edits, key=by_span))
 
 
 def _nothing() -> Refusal:

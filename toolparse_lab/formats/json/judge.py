@@ -15,7 +15,7 @@ from typing import Any
 from ...arguments.rjson.escapes import ESCAPES, escape_readings, is_certain
 from ...arguments.rjson.nearest import nearest_readings
 from ...arguments.rjson.positions import apply_edits
-from ...arguments.rjson.strict import Refusal, read_sequence
+from ...arguments.rjson.strict import Refusal, by_span, read_sequence
 from ...arguments.schema.coerce import coerce
 from ...arguments.schema.validate import find_problems, fits, validate
 from ...core.toolspec import ToolSpec
@@ -602,5 +602,5 @@ def _named(
             *others,
             Edit(tail, "}", _NAMED),
         ),
-        key=lambda edit: (edit.span.start, edit.span.end),
+        key=by_span,
     )

@@ -95,6 +95,7 @@ _Text: TypeAlias = tuple[str, int, int]
 """A value: its text, and where it is in the body."""
 
 _VALUE = re.compile(r"\s*+<value>((?:[^<]|<(?!/?value>))*+)</value>\s*+")
+_AROUND_WORD = "</>\\ \t"  # in a closer
 # What in front of the first function is more than words: the beginning of markup, JSON or a tag.
 _NO_MARKUP = re.compile(r"[^<>\[\]=]{1,80}")
 _NO_PROSE = re.compile(r"[<{\[=]")
@@ -245,13 +246,14 @@ class FunctionReader:
         if mark.doubtful and not self._context.closed:
             message = f"the text ends inside {self._head.name!r}"
             raise Refusal("decode.truncated-value", message, mark.start)
-        if mark.start == mark.end:  # after a tag that closes itself
+        tag = self._body[mark.start : mark.end]
+        if tag == own:
+            return
+        if not tag:  # after a tag that closes itself
             rule = "tags.self-closed"
         else:
-            words = {
-                tag.strip("</>\\ \t").lower() for tag in (self._body[mark.start : mark.end], own)
-            }
-            rule = "tags.spelling" if len(words) == 1 else "tags.mismatched-closer"
+            is_same = tag.strip(_AROUND_WORD).lower() == own.strip(_AROUND_WORD).lower()
+            rule = "tags.spelling" if is_same else "tags.mismatched-closer"
         self._fix(mark.start, mark.end, own, rule)
 
     def _check_gap(self, start: int, end: int, closed: bool) -> None:
@@ -418,21 +420,22 @@ class FunctionReader:
     def _texts(self, name: str, values: list[_Text]) -> list[str]:
         # The texts that a parameter has: several where they are a list. Raises Refusal where no one
         # can tell.
-        form, member = self._form, self._member(name)
+        form = self._form
         texts = [text for text, _, _ in values]
         start = values[0][1]
-        # Under a schema without lists several texts are wrong in any case. A union says nothing.
-        single = member is not None and not member.any_of and not member.allows("array")
-        holds_json = len(texts) > 1 and not single and holds_json_unread(texts, member)
-        # The same each time, where the schema wants no list, or each is a whole one.
-        if len(texts) > 1 and len(set(texts)) == 1 and (single or holds_json):
-            self._step(name, "read.equal-duplicate", texts, texts[0])
-            texts = texts[:1]
         cut_tag = form.parameter[-1][1:] if isinstance(form, SlotForm) else ""
         if cut_tag and form.value_has_tag and texts[0].startswith(cut_tag):
             raise Refusal("decode.tags", "a value begins with its own tag, cut", start)
         if len(texts) == 1:
             return texts
+        member = self._member(name)
+        # Under a schema without lists several texts are wrong in any case. A union says nothing.
+        single = member is not None and not member.any_of and not member.allows("array")
+        holds_json = not single and holds_json_unread(texts, member)
+        # The same each time, where the schema wants no list, or each is a whole one.
+        if len(set(texts)) == 1 and (single or holds_json):
+            self._step(name, "read.equal-duplicate", texts, texts[0])
+            return texts[:1]
         # A tag that says the type of its value leaves nothing to ask.
         if name not in self._flags and holds_json:
             message = f"{name!r} stands several times, with a list or an object in each"
