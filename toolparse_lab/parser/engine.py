@@ -76,7 +76,7 @@ class StreamParser:
         if request is not None:
             log.echoes = echoes_of(request, setting.options, feed.text_of)
         self._text = text = TextScanner(setting, feed, log)
-        self._bodies = BodyReader(setting, feed, log, text, _read_alone)
+        self._bodies = BodyReader(setting, feed, log, text, read_alone)
         self._closed = False
         self._result: ParseResult | None = None
 
@@ -165,7 +165,7 @@ class StreamParser:
         # A part of this text, read by the protocol of an id.
         setting, own = self.setting, self.protocol
         options = replace(self.options, reasoning="none")
-        return _read_alone(
+        return read_alone(
             setting_of(auto_protocol() if protocol == "auto" else own, setting.specs, options), text
         )
 
@@ -187,9 +187,9 @@ class StreamParser:
                 return
 
 
-def _read_alone(setting: Setting, text: str) -> ParseResult:
-    # For a body that wants to know what its end would say.
-    parser = StreamParser(setting, silent=True, inner=True)
+def read_alone(setting: Setting, text: str, inner: bool = True) -> ParseResult:
+    """Return the result of a text, read the long way."""
+    parser = StreamParser(setting, silent=True, inner=inner)
     parser.feed(text)
     return parser.close()
 

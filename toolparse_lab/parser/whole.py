@@ -18,7 +18,7 @@ from typing import Any
 
 from ..core.types import ParseOptions, ParseResult, ToolCall
 from ..formats.registry import protocols
-from .engine import StreamParser
+from .engine import read_alone
 from .recognition.echoes import echoes_of
 from .recognition.quotation import has_placeholder
 from .recognition.surroundings import is_meant, shown_at_end
@@ -86,7 +86,7 @@ class _Looks:
             # A call outside its format is of one that `auto` does not ask.
             formats = [p for p in protocols().values() if not p.envelope.in_auto]
         for protocol in formats:
-            yield from learn(protocol, own, self._options, self._has_tools, _read_alone)
+            yield from learn(protocol, own, self._options, self._has_tools, read_alone)
 
     def calls_at(
         self, setting: Setting, raw: str, at: int, index: int, number: int
@@ -124,12 +124,6 @@ def _looks_of(setting: Setting) -> _Looks:
             _looks.clear()
         looks = _looks[key] = _Looks(setting)
     return looks
-
-
-def _read_alone(setting: Setting, text: str, inner: bool) -> ParseResult:
-    parser = StreamParser(setting, silent=True, inner=inner)
-    parser.feed(text)
-    return parser.close()
 
 
 def _read_look(setting: Setting, looks: _Looks, raw: str, request: Any) -> ParseResult | None:

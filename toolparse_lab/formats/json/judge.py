@@ -12,8 +12,7 @@ from functools import cache
 from operator import itemgetter
 from typing import Any
 
-from ...arguments.rjson.escapes import ESCAPES, escape_readings, is_certain
-from ...arguments.rjson.nearest import nearest_readings
+from ...arguments.rjson.nearest import ESCAPES, escape_readings, is_certain, nearest_readings
 from ...arguments.rjson.positions import apply_edits
 from ...arguments.rjson.strict import Refusal, by_span, read_sequence
 from ...arguments.schema.coerce import coerce

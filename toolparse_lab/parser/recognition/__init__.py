@@ -8,7 +8,7 @@
 #
 # The others answer one question each, when the text scanner or the body reader asks it:
 #
-#     is the call here only shown?                quotation (over fences, quotes, quoted_sections)
+#     is the call here only shown?                quotation (over fences, quotes)
 #     do the words around it show it?             surroundings (over quotation), at the end
 #     is a call before it still open?             truncation
 #     is the model's turn over?                   turns
