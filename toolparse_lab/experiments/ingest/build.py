@@ -99,6 +99,7 @@ def ingest(store: Store, source: Any, settings: Settings, workers: Workers) -> I
         plan = building.plan(left_out, log)
         building.record(workers.progress)
     summary = building.summary
+    del building  # what it knows of each row takes more memory than the plan
     summary.seconds = time.monotonic() - start
     run_id = _record_run(store, plan, summary, log)
     return Ingested(run_id, plan, summary, log)
@@ -187,9 +188,10 @@ class _Building:
         self._arms: dict[tuple[str, str, str], tuple[Arm, dict[str, Any]]] = {}
         self._arm_names: dict[str, tuple[str, str, str]] = {}
         self._models: dict[str, Model] = {}
-        # Case, model and arm -> the next number of a trial; with that number -> the answer's key.
+        # Case, model and arm -> the next number of a trial; with that number -> the answer's key,
+        # from the first row on that names its trial.
         self._trials: Counter[tuple[str, str, str]] = Counter()
-        self._keys: dict[tuple[str, str, str, int], str] = {}
+        self._keys: dict[tuple[str, str, str, int], str] | None = None
         self._varying: Counter[str] = Counter()
         self._copies = 0
         # The key of an answer with an id of its own, as if it were the only trial -> its line.
@@ -213,7 +215,9 @@ class _Building:
         trial = self._trials[cell] if answer.trial is None else answer.trial
         key = _key(answer, case.id, arm, trial)
         place = (*cell, trial)
-        if place in self._keys:
+        if self._keys is None and answer.trial is not None:
+            self._keys = {(i.case_id, i.model, i.arm["arm"], i.trial): i.key for i in self.items}
+        if self._keys is not None and place in self._keys:
             if self._keys[place] != key:
                 raise self._source.bad(
                     "this trial of its case, model and arm is there already, in a row that "
@@ -225,7 +229,8 @@ class _Building:
                 )
             self._copies += 1
             return
-        self._keys[place] = key
+        if self._keys is not None:
+            self._keys[place] = key
         self._trials[cell] = max(self._trials[cell], trial + 1)
         if answer.model not in self._models:
             self._models[answer.model] = Model(answer.model)
@@ -304,7 +309,11 @@ class _Building:
                 )
             return self._cases.setdefault(id, self._known[id])
         told, before = case.id, self._cases.get(case.id)
-        while before is not None and (other := _differing(before, case, answer)):
+        changes: dict[str, Any] = {}
+        while before is not None:
+            other, changes = self._compared(before, case, answer)
+            if other is None:
+                break
             # One id stands for several questions: the steps of a task, the turns of a chat. Or one
             # question has several targets, as where what tells them apart is in no column.
             if other != "target" and case.id == question_id(case):
@@ -315,31 +324,43 @@ class _Building:
             case = replace(case, id=id)
             before = self._cases.get(case.id)
         if before is not None:
-            case = self._merged(before, case, answer)
+            changes |= self._changed_metadata(before, answer)
+            case = replace(before, **changes) if changes else before
         elif answer.metadata:
             case = replace(case, metadata=answer.metadata)
         self._cases[case.id] = case
         return case
 
-    def _merged(self, before: Case, case: Case, answer: Answer) -> Case:
-        # Only metadata may differ from row to row.
+    def _compared(
+        self, before: Case, case: Case, answer: Answer
+    ) -> tuple[str | None, dict[str, Any]]:
+        # In what a row asks something else than those before it, and the members that it adds. It
+        # may leave out the question, the tools or the target.
         changes: dict[str, Any] = {}
+        emptied = ""
         for name in ("input", "tools", "target"):
             old, new = getattr(before, name), getattr(case, name)
             # Tools may come from the caller, for a row that has no column of them.
-            says_it = name in answer.columns or (name == "tools" and new)
-            if old == new or not says_it:
+            if old == new or not (name in answer.columns or (name == "tools" and new)):
                 continue
-            if old not in ("", (), None):
-                raise self._source.bad(
-                    f"its case has another {name} in a row before",
-                    answer.line,
-                    name,
-                    got=f"{case.id}: {str(new)[:120]}",
-                    expected=str(old)[:120],
-                    hint="give the cases by cases=, or another case_id",
-                )
-            changes[name] = new
+            if old in ("", (), None):
+                changes[name] = new
+            elif new not in ("", (), None):
+                return name, {}
+            else:
+                emptied = emptied or name
+        if emptied:
+            raise self._source.bad(
+                f"its case has another {emptied} in a row before",
+                answer.line,
+                emptied,
+                got=f"{case.id}: {str(getattr(case, emptied))[:120]}",
+                expected=str(getattr(before, emptied))[:120],
+                hint="give the cases by cases=, or another case_id",
+            )
+        return None, changes
+
+    def _changed_metadata(self, before: Case, answer: Answer) -> dict[str, Any]:
         if answer.metadata != before.metadata:
             # What differs between the rows of a case belongs to the rows, and is left out. A name
             # that only one of them has does not vary: rows need not repeat all that is the same.
@@ -347,8 +368,8 @@ class _Building:
                 if before.metadata.get(name, value) != value:
                     self._varying[name] += 1
             if list(answer.metadata) != list(before.metadata):
-                changes["metadata"] = {**answer.metadata, **before.metadata}
-        return replace(before, **changes) if changes else before
+                return {"metadata": {**answer.metadata, **before.metadata}}
+        return {}
 
     def _metadata(self, case: Case) -> Iterable[tuple[str, Any]]:
         # Questions under one id are no independent ones.
@@ -413,7 +434,9 @@ class _Building:
             for case in cases
         ]
         clean = [
-            replace(case, input=input, metadata=metadata)
+            case
+            if input is case.input and metadata == case.metadata
+            else replace(case, input=input, metadata=metadata)
             for case, (input, metadata) in zip(cases, redact_strings(members), strict=True)
         ]
         return Plan(
@@ -442,18 +465,6 @@ def _has_calls(x: Any) -> bool:
 def _digest(case: Case) -> str:
     target = write_canonical(list(case.target or ()))
     return hashlib.sha256(target.encode()).hexdigest()[:10]
-
-
-def _differing(before: Case, case: Case, answer: Answer) -> str | None:
-    # In what a row asks something else than those before it. It may leave out the question, the
-    # tools or the target.
-    for name in ("input", "tools", "target"):
-        old, new = getattr(before, name), getattr(case, name)
-        said = name in answer.columns or name == "tools"
-        empty = (None,) if name == "target" else ("", (), None)
-        if said and old not in empty and new not in empty and old != new:
-            return name
-    return None
 
 
 def _request(answer: Answer, trial: int) -> bytes | None:
