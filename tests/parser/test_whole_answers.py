@@ -168,9 +168,13 @@ def test_a_small_call_takes_few_python_calls(name: str) -> None:
     call = written(PROTOCOLS[name], *CALLS[0])
     if call is None:
         return
-    reader = Reader(PROTOCOLS[name], SPECS)
-    for _ in range(3):
-        reader.parse(call)
+    assert python_calls(Reader(PROTOCOLS[name], SPECS), call) <= 70
+
+
+def python_calls(reader: Reader, text: str) -> int:
+    """How many calls of Python functions it takes to read a text like others before."""
+    for _ in range(6):
+        reader.parse(text)
     count = 0
 
     def see(frame: object, event: str, argument: object) -> None:
@@ -179,10 +183,47 @@ def test_a_small_call_takes_few_python_calls(name: str) -> None:
 
     sys.setprofile(see)
     try:
-        reader.parse(call)
+        reader.parse(text)
     finally:
         sys.setprofile(None)
-    assert count <= 70
+    return count
+
+
+ORDINARY = (
+    {"text": "https://x.org/a?b=1&c=2", "n": 3}, {"text": "def f(x):\n    return x < 2 and x > 1"},
+    {"text": "C:\\x\\y.txt"}, {"text": 'He said "yes" (again): it\'s 5% off.'},
+    {"tags": ["src/a.py", "it's, ok"], "n": -1}, {"tags": []}, {"where": {"city": "Oslo", "days": 3}},
+    {"ids": [1, 2], "where": {"city": "New York, NY"}, "price": 12.5, "late": True},
+    {"text": "# head\n- a\n- b"}, {"mode": "fast", "maybe": None}, {},
+)  # fmt: skip
+TEXT = {"type": "string"}
+PLAIN_TOOL = {
+    "name": "put",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "text": TEXT, "n": {"type": "integer"}, "price": {"type": "number"},
+            "late": {"type": "boolean"}, "tags": {"type": "array", "items": TEXT},
+            "ids": {"type": "array", "items": {"type": "integer"}},
+            "where": {"type": "object", "properties": {"city": TEXT, "days": {"type": "integer"}}},
+            "mode": {"type": "string", "enum": ["fast", "slow"]}, "maybe": {"type": ["string", "null"]},
+        },
+    },
+}  # fmt: skip
+# Their values have no notation of one line: elements in elements, and YAML. Or strict schemas.
+LONG_WAY = ("morph_xml", "yaml_xml", "minimax_m3", "openai_strict")
+
+
+@pytest.mark.parametrize("name", [name for name in PROTOCOLS if name not in LONG_WAY])
+@pytest.mark.exhaustive(4)
+def test_ordinary_values_take_few_python_calls(name: str) -> None:
+    specs = tool_specs([PLAIN_TOOL])
+    reader = Reader(PROTOCOLS[name], specs)
+    for arguments in ORDINARY:
+        codec = PROTOCOLS[name].codec
+        call = codec.join([codec.write("put", json.dumps(arguments), specs[0])])
+        assert python_calls(reader, call) <= 70, call
+        check(setting_of(PROTOCOLS[name], specs, tp.ParseOptions()), call)
 
 
 # (format, a tool's name, its parameters, text before, arguments as they are written): what a

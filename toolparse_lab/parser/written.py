@@ -29,6 +29,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from json.decoder import scanstring  # type: ignore[attr-defined]
+from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeAlias
 
 from ..arguments.rjson.positions import find_places
@@ -58,6 +59,7 @@ from ..formats.disambiguation import FORMAT_WORDS, names_below
 from ..formats.json.header import NO_TOOL_WORDS
 from ..formats.json.source import unescape_offsets
 from ..formats.reasoning import MARKS
+from ..formats.rxml.element import unescape
 from .provenance import find_spans, trace_table
 from .recognition.pages import may_be_page
 from .recognition.repeats import second_half
@@ -91,6 +93,10 @@ _BARE_TEXT = (
     r"(?!(?i:true|false|null|none|nan|inf|infinity|yes|no|on|off|y|n)\b)[A-Za-z][\w./(),+-]*+"
     r"(?: [\w./()+-][\w./(),+-]*+)*"
 )
+_BARE_KEY = re.compile(r"[A-Za-z_]\w*(?=:)")
+_NAMED = "&(?:amp|lt|gt|quot|apos|#[0-9]{1,5});"
+_NEVER = re.compile("(?!)")
+_LEVELS_INSIDE = 3  # of lists and objects that have a notation of the format's own
 _LEVELS_AROUND = 8  # at most, of what is written around the arguments
 _WORDS_BEFORE = "Let me look that up.\n"
 LongWay: TypeAlias = Callable[[Setting, str, bool], ParseResult]
@@ -127,15 +133,41 @@ class _Unit(NamedTuple):
         return f"{begin}({_KEY}){end}{group}{self.text}){closer}"
 
 
+class _Guard(NamedTuple):
+    # What a text between two tags may hold: tags, but none of the format, which has these words, in
+    # any spelling; white space at its ends; references to characters.
+    words: frozenset[str]
+    takes_tags: bool = False
+    takes_space: bool = False
+    takes_references: bool = False
+
+    def passes(self, raw: str, name: str, begin: int, end: int, tool: ToolSpec | None) -> bool:
+        """Return True if a text surely is the value of a parameter, False where that is unsure."""
+        text = raw[begin:end]
+        inner = text.strip()
+        if not inner:
+            return not text or self.takes_space
+        first, last = inner[0], inner[-1]
+        if first in ">]" or last in "<]" or text[0] == "\r" or text[-1] == "\r" or "]]>" in text:
+            return False
+        if first == last == '"':  # some formats take such quotes off
+            return False
+        if raw.rfind("<", begin, end) >= 0 and (
+            raw.rfind(f"{name}>", begin, end) >= 0
+            or (not self.takes_tags and _TAG.search(raw, begin, end))
+            or _own_tags(self.words, tool.schema_json if tool else "{}").search(raw, begin, end)
+        ):
+            return False
+        if not self.takes_space and len(inner) < len(text):
+            return False
+        return self.takes_references or not _REFERENCE.search(raw, begin, end)
+
+
 class _Tagged(NamedTuple):
-    # Parameters whose texts hold tags: what one begins with, what ends it, what is between two. And
-    # what such a text may hold: white space at its ends, references to characters.
+    # Parameters whose texts hold tags: what one begins with, what ends it, what is between two.
     head: re.Pattern[str]
     closer: str
     sep: str
-    words: frozenset[str]  # of the format's own tags
-    takes_space: bool = True
-    takes_references: bool = True
 
     def texts(self, raw: str, start: int) -> list[tuple[str, int, int]]:
         """Return name, start and end of each text."""
@@ -151,25 +183,35 @@ class _Tagged(NamedTuple):
             start += len(self.sep)
         return texts
 
-    def sure_texts(self, raw: str, start: int, tool: ToolSpec) -> list[tuple[str, int, int]]:
-        """Return the texts, none if one may hold a tag of the format, or be cut at an end."""
-        texts = self.texts(raw, start)
-        own_tag = _own_tags(self.words, tool.schema_json)
-        for name, begin, end in texts:
-            if begin == end:
-                continue
-            first, last = raw[begin], raw[end - 1]
-            if first in ">]\r" or last in "<]\r" or raw.endswith("]]>", begin, end):
-                return []
-            if first == last == '"':  # some formats take such quotes off
-                return []
-            if raw.rfind(f"{name}>", begin, end) >= 0 or own_tag.search(raw, begin, end):
-                return []
-            if not self.takes_space and (first.isspace() or last.isspace()):
-                return []
-            if not self.takes_references and _REFERENCE.search(raw, begin, end):
-                return []
-        return texts
+
+class _Notation(NamedTuple):
+    # How a list or an object is written where texts have quotes. strings: the pattern of a text,
+    # its inside in a group. words: those for JSON's. escapes: the inside of a text may have some.
+    strings: re.Pattern[str]
+    pattern: str  # of the whole
+    words: tuple[tuple[str, str], ...]
+    escapes: bool
+
+    def read(self, text: str) -> Value:
+        """Return the value, NO_VALUE if it is none."""
+        structure: list[str] = []
+        texts: list[str] = []
+        at = 0
+        for quoted in self.strings.finditer(text):
+            structure.append(text[at : quoted.start()])
+            at = quoted.end()
+            inner = quoted[quoted.lastindex or 0]
+            if self.escapes and "\\" in inner:
+                inner = _unquoted(inner, quoted[0][0])
+            texts.append(encode_basestring(inner))
+        structure.append(text[at:])
+        marked = "\0".join(structure)
+        for word, json_word in self.words:
+            marked = marked.replace(word, json_word)
+        marked = _BARE_KEY.sub(r'"\g<0>"', marked)
+        parts = [""] * (2 * len(texts) + 1)
+        parts[::2], parts[1::2] = marked.split("\0"), texts
+        return _json_value("".join(parts))
 
 
 class _Parameters(NamedTuple):
@@ -179,8 +221,10 @@ class _Parameters(NamedTuple):
     unit: re.Pattern[str]
     constants: Mapping[int, Value]
     untyped: bool
-    stops: str  # characters that no value holds, but for those of `tagged`
+    stops: str  # characters that no value holds, but for those that `guard` looks at
     tagged: _Tagged | None = None
+    guard: _Guard | None = None
+    notation: _Notation | None = None
     root: tuple[int, int] | None = None
 
 
@@ -220,6 +264,7 @@ class Look:
     call: _Call
     parts: tuple[_Part, ...]
     row: str  # the hole as it was written
+    long_way: LongWay
     words: frozenset[str]  # of its literals: no tool may be called so
     bars: tuple[str, ...] = ()  # other literals that no value may hold
     takes_empty: bool = True
@@ -326,9 +371,12 @@ class Look:
         tail = self.after.match(raw, end)
         tagged: list[tuple[str, int, int]] = []
         if tail is None and tool and type(hole) is _Parameters and hole.tagged:
-            tagged = hole.tagged.sure_texts(raw, start, tool)
-            if not tagged:
+            tagged, guard = hole.tagged.texts(raw, start), hole.guard
+            if not tagged or not guard:
                 return None
+            for key, a, b in tagged:
+                if not guard.passes(raw, key, a, b, tool):
+                    return None
             end = tagged[-1][2] + len(hole.tagged.closer)
             tail = self.after.match(raw, end)
         if tail is None:
@@ -425,17 +473,39 @@ class Look:
             return None
         value: dict[str, Value] = {}
         count = 0
+        is_deep = False
         for unit in hole.unit.finditer(raw, start, end):
             last = unit.lastindex
             count += 1
             kind = hole.constants.get(last, _TEXT)
-            text = unit[last]
-            if kind is _QUOTED and "\\" in text:
-                text = _unquoted(text, raw[unit.start(last) - 1])
-            if kind is _TEXT or kind is _QUOTED:
-                value[unit[last - 1]] = text
-            else:
-                value[unit[last - 1]] = _number(text) if kind is _NUMBER else kind
+            item: Any = unit[last]
+            if kind is _QUOTED:
+                if "\\" in item:
+                    item = _unquoted(item, raw[unit.start(last) - 1])
+            elif kind is _NUMBER:
+                item = float(item) if "." in item else int(item)
+            elif kind is _REFERENCED:
+                if "&" in item:
+                    item = unescape(item)
+            elif kind is _RAW:
+                begin, stop = unit.span(last)
+                guard = hole.guard
+                if guard is None or not guard.passes(raw, unit[last - 1], begin, stop, tool):
+                    return None
+            elif kind is _JSON or kind is _JSON_REFERENCED or kind is _NOTATION:
+                if kind is _NOTATION:
+                    item = hole.notation.read(item)
+                elif kind is _JSON:
+                    # a tag of the format is looked for in its texts, too
+                    item = _NO_VALUE if hole.guard and "<" in item else _json_value(item)
+                else:
+                    item = _json_value(unescape(item))
+                if item is _NO_VALUE:
+                    return None
+                is_deep = True
+            elif kind is not _TEXT:
+                item = kind
+            value[unit[last - 1]] = item
         if len(value) != count or "properties" in value or (not value and not self.takes_empty):
             return None
         if may_be_page(name, value) or not _plainly_fits(value, tool, setting.options):
@@ -444,20 +514,31 @@ class Look:
         return make_call(
             number, index, name, name_span, wire_id, protocol, "ok", confidence, text, text, (),
             steps, problems, segment,
-            OriginTable(partial(_unit_places, hole, raw, start, end, regs)),
+            OriginTable(
+                partial(_places_inside, self.long_way, setting, raw, self._span(regs))
+                if is_deep
+                else partial(_unit_places, hole, raw, start, end, regs)
+            ),
         )  # fmt: skip
 
+    def _span(self, regs: tuple[tuple[int, int], ...]) -> Span:
+        return Span(regs[self.parts[0].start][0], regs[self.parts[-1].end][0])
 
-_TEXT, _QUOTED, _NUMBER = object(), object(), object()
+
+# Kinds of values that are no constants: how their text is read.
+_TEXT, _RAW, _QUOTED, _REFERENCED, _NUMBER = (object() for _ in range(5))
+_JSON, _JSON_REFERENCED, _NOTATION = (object() for _ in range(3))  # of lists and objects
+_NO_VALUE: Any = object()
+
+
+def _json_value(text: str) -> Value:
+    item = read_next(text, 0)
+    return _NO_VALUE if item is None or item[1] != len(text) else item[0]
 
 
 def _unquoted(text: str, quote: str) -> str:
     value: str = literal_eval(f"{quote}{text}{quote}")
     return value
-
-
-def _number(text: str) -> Value:
-    return float(text) if "." in text else int(text)
 
 
 def _plainly_fits(value: dict[str, Value], tool: ToolSpec | None, options: ParseOptions) -> bool:
@@ -511,6 +592,15 @@ def _unit_places(
         last = unit.lastindex or 0
         table[f"/{unit[last - 1]}"] = Origin(Span(*unit.span(last)))
     return table
+
+
+def _places_inside(long_way: LongWay, setting: Setting, raw: str, span: Span) -> dict[str, Origin]:
+    # Of the values in lists and objects: the codec knows.
+    (call,) = long_way(setting, span.of(raw), True).calls
+    return {
+        path: replace(origin, span=origin.span.shift(span.start))
+        for path, origin in call.origins.get().items()
+    }
 
 
 def _text_account(
@@ -581,6 +671,7 @@ _TRIALS: tuple[dict[str, Value], ...] = (
     {_KEYS[0]: "", _KEYS[1]: 12},
     {_KEYS[0]: "true"},
     {_KEYS[0]: "42"},
+    {_KEYS[0]: '"q"'},
     {_KEYS[2]: True, _KEYS[0]: "q"},
     {_KEYS[2]: 1.5},
     {_KEYS[2]: None},
@@ -588,10 +679,19 @@ _TRIALS: tuple[dict[str, Value], ...] = (
     {_KEYS[2]: [[], {}, True]},
 )
 # Texts with tags of others, with white space at an end, with references to characters.
-_TAGS = ("if x < y && y > z:", "<b>x</b> & [y]<br/>", "<!-- x -->\n<p class='q'>y</p>")
+_NO_TAGS = ("if x < y && y > z:",)
+_TAGS = (
+    "<b>x</b> & [y]<br/>", "<!-- x -->\n<p class='q'>y</p>", '<a href="u">x</a>', 'x<br> <a b="u">',
+)  # fmt: skip
+_TAG = re.compile(r"<[^\s=<\d]")
 _SPACED = ("\n x", "x\n", " x ", "x\n\n")
 _REFERENCES = ("&lt;b&gt; x &amp; &#65;y",)
 _REFERENCE = re.compile(r"&#?\w{1,32};")
+_PROBE = "a<b & 'c' \"d\" \\e >f"
+_BOXES: tuple[tuple[Value, Value], ...] = (
+    (["Zqa one", 7], ["Zqb two", 8]), ({"zq_in": "Zqa one"}, {"zq_in": "Zqb two"}),
+)  # fmt: skip
+_BARS = ("null", '>"')  # what some formats read as more than a text
 _ESCAPED = "a'b\"c\\d\ne\tf"
 _MISFIT: dict[str, Value] = {_KEYS[1]: "70"}
 
@@ -692,27 +792,11 @@ class _Learner:
         call = self.only_call(self.write(_ARGUMENTS))
         untyped = json.loads(call.source_json) != _ARGUMENTS
         head, string, sep, tail = self._unit("Zqa one", "Zqb two")
-        around = f"{head} {tail}".replace(_NAME, "")
-        edge = "".join({string.closer[:1], string.opener[-1:]} - {"\n", " ", "\0", ">"})
+        around = head, sep, tail
         if untyped and not string.closer.strip():
             raise _Unlearned
-        marks = re.escape(edge + "\\" * (not untyped))
-        stops = ""
-        if not string.closer.strip():
-            text = _BARE_TEXT
-        elif string.closer.lstrip()[0] in "<]":
-            stops = "<&"
-            # A bracket at an end may be one of the tag beside it.
-            text = rf"(?:[^<>{marks}&\s](?:[^<{marks}&]*[^<>{marks}&\s])?)?"
-        else:
-            tag = "<" * ("<" in string.opener)  # an attribute
-            text = rf"[^{marks}&{tag}\x00-\x1f]*"
-        kind: Any = _TEXT
-        # A quoted text may have escapes, if they are Python's.
-        if string.closer[:1] in ("'", '"') and self._has_escapes(string.closer[0]):
-            text, kind = text.replace("&", ""), _QUOTED
-            text = rf"{text}(?:\\[\\'\"nrt]{text})*"
-        units: list[tuple[_Unit, Any]] = [(string._replace(text=text), kind)]
+        units: list[tuple[_Unit, Any]] = []
+        words: list[tuple[str, str]] = []
         self._row = self._written(string, "Zqa one", _KEYS[0]) + sep
         if untyped:
             self._row += self._written(string, "70707", _KEYS[1])
@@ -721,32 +805,84 @@ class _Learner:
             (False, False, False), (None, None, None),
         )  # fmt: skip
         for value, first, second in () if untyped else kinds:
-            try:
-                unit = self._unit(first, second)
-            except (_Unlearned, ToolparseError, ValueError):
-                continue
-            if (unit[0], unit[2], unit[3]) != (head, sep, tail):
+            unit = self._like(around, first, second)
+            if unit is None:
                 continue
             if value == "integer":
-                self._row += self._written(unit[1], "70707", _KEYS[1])
-            is_number = isinstance(value, str)
-            pattern = _NUMBERS[value] if is_number else re.escape(unit[1].text)
-            units.append((unit[1]._replace(text=pattern), _NUMBER if is_number else value))
-        others = []
-        if string.closer == "'" and not untyped:
-            double = _Unit(
-                string.opener.replace("'", '"'),
-                r'[^"\\\x00-\x1f]*',
-                string.closer.replace("'", '"'),
-            )
-            if kind is _QUOTED:
-                escapes = rf"(?:\\[\\'\"nrt]{double.text})*"
-                double = double._replace(text=double.text + escapes)
-            others = [(double, kind)]
-        for extra in ([others] if others else []) + [[]]:
-            for loose in (True, False) if sep != sep.rstrip() and sep.strip() else (False,):
-                hole = _parameters_of([*units, *extra], sep, loose, untyped, stops)
-                yield hole._replace(tagged=_tagged(string, sep, around) if untyped else None)
+                self._row += self._written(unit, "70707", _KEYS[1])
+            if isinstance(value, str):
+                units.append((unit._replace(text=_NUMBERS[value]), _NUMBER))
+            else:
+                units.append((unit._replace(text=re.escape(unit.text)), value))
+                words.append((unit.text, json.dumps(value)))
+        boxes = [] if untyped else [(self._like(around, *pair), pair[0]) for pair in _BOXES]
+        guard = _guard(string, head + tail)
+        for text, kind in self._texts(string, guard, untyped):
+            strings = [string._replace(text=text)]
+            if string.closer == "'" and not untyped:
+                double = _Unit(string.opener.replace("'", '"'), _inside('"', kind is _QUOTED), '"')
+                strings = [*strings, double]
+            hole = _Parameters(_NEVER, _NEVER, {}, untyped, "", None, guard)
+            if string.closer.lstrip()[:1] in ("<", "]") and (guard or kind is not _TEXT):
+                hole = hole._replace(stops="<" if kind is _RAW or untyped else "<&")
+            if untyped and guard:
+                hole = hole._replace(tagged=_tagged(string, sep))
+            for own in (strings, strings[:1]) if len(strings) > 1 else (strings,):
+                hole = hole._replace(notation=_notation(own, words, kind))
+                rows = [*((unit, kind) for unit in own), *units]
+                for box, value in boxes:
+                    found = box and _box_kind(box, value, kind, hole.notation)
+                    if box and found:
+                        pattern = rf"[\[{{]{text}"
+                        if found is _NOTATION and hole.notation:
+                            pattern = hole.notation.pattern
+                        rows.append((box._replace(text=pattern), found))
+                for loose in (True, False) if sep != sep.rstrip() and sep.strip() else (False,):
+                    yield _with_units(hole, rows, sep, loose)
+
+    def _like(self, around: tuple[str, str, str], first: Value, second: Value) -> _Unit | None:
+        # A parameter of another kind of value, if nothing else is written otherwise.
+        try:
+            head, unit, sep, tail = self._unit(first, second)
+        except (_Unlearned, ToolparseError, ValueError):
+            return None
+        return unit if (head, sep, tail) == around else None
+
+    def _texts(
+        self, string: _Unit, guard: _Guard | None, untyped: bool
+    ) -> Iterator[tuple[str, Any]]:
+        # Patterns of a text, the freest first, and how it is read.
+        closer = string.closer
+        edge = "".join({closer[:1], string.opener[-1:]} - {"\n", " ", "\0", ">"})
+        marks = re.escape(edge + "\\" * (not untyped))
+        try:
+            written = self._unit(_PROBE, _PROBE)[1].text
+        except (_Unlearned, ToolparseError, ValueError):
+            written = ""
+        refers = written != _PROBE and unescape(written) == _PROBE
+        signs = "<&>" if "&gt;" in written else "<&"
+        if not closer.strip():
+            yield _BARE_TEXT, _TEXT
+        elif closer.lstrip()[0] in "<]":
+            if written == _PROBE and not untyped:
+                # up to its closer, whatever it holds
+                first, rest = re.escape(closer[0]), re.escape(closer[1:])
+                yield rf"[^{first}]*(?:{first}(?!{rest})[^{first}]*)*", _RAW if guard else _TEXT
+            if refers:
+                text = rf"[^{signs}]*(?:{_NAMED}[^{signs}]*)*"
+                yield text, _REFERENCED
+                yield rf"(?:(?!\s){text}(?<!\s))?", _REFERENCED
+            # A bracket at an end may be one of the tag beside it.
+            yield rf"(?:[^<>{marks}&\s](?:[^<{marks}&]*[^<>{marks}&\s])?)?", _TEXT
+        else:
+            if refers:
+                signs += re.escape(edge)
+                yield rf"[^{signs}]*(?:{_NAMED}[^{signs}]*)*", _REFERENCED
+            # A quoted text may have escapes, if they are Python's.
+            if closer[:1] in ("'", '"') and self._has_escapes(closer[0]):
+                yield _inside(closer[0], True), _QUOTED
+            tag = "<" * ("<" in string.opener)  # an attribute
+            yield rf"[^{marks}&{tag}\x00-\x1f]*", _TEXT
 
     def _has_escapes(self, quote: str) -> bool:
         try:
@@ -930,7 +1066,8 @@ class _Learner:
         words = frozenset((*re.findall(r"\w+", literals), *_NO_NAMES))
         return Look(
             self._owner, hole, start, re.compile(patterns[0]), re.compile(patterns[1]),
-            name_group, id_group, again_group, template, tuple(parts), row, words, bars,
+            name_group, id_group, again_group, template, tuple(parts), row, self._long_way, words,
+            bars,
         )  # fmt: skip
 
     # proof
@@ -970,13 +1107,16 @@ class _Learner:
                     for i, t in enumerate(tokens)
                 )
             )
+        if isinstance(look.hole, _Parameters):
+            texts.append(base.replace("Zqa one", " Zqa one\n"))
         if look.before.pattern.count(_NAMES[0]):
             texts += [text.replace(_NAME, _OTHER_NAME) for text in (base, texts[0])]
         for text in texts:
             if self._agrees(look, text) is False:
-                if "null" not in text or "null" in look.bars:
+                bar = next((bar for bar in _BARS if bar in text and bar not in look.bars), None)
+                if bar is None:
                     raise _Unlearned
-                look.bars, look.fixed_marks = (*look.bars, "null"), None
+                look.bars, look.fixed_marks = (*look.bars, bar), None
         # What not every format takes.
         empty = self._with(tokens, {})
         if empty is not None and self._agrees(look, empty) is False:
@@ -998,22 +1138,32 @@ class _Learner:
         look.takes_line = self._agrees(look, base + "\n") is True and (
             not look.takes_words or self._agrees(look, f"{_WORDS_BEFORE}{base}\n") is True
         )
-        if isinstance(look.hole, _Parameters) and look.hole.tagged:
-            look.hole = look.hole._replace(tagged=self._proved_tags(look, look.hole.tagged))
+        if isinstance(look.hole, _Parameters) and look.hole.guard:
+            self._loosen(look, look.hole, look.hole.guard)
         if isinstance(look.hole, _Json) and look.parts and self._setting.tools:
             misfit = self._with(tokens, _MISFIT)
             look.takes_misfits = True
             look.takes_misfits = misfit is not None and self._agrees(look, misfit) is True
         return look
 
-    def _proved_tags(self, look: Look, tagged: _Tagged) -> _Tagged | None:
-        def takes(texts: tuple[str, ...]) -> bool:
+    def _loosen(self, look: Look, hole: _Parameters, guard: _Guard) -> None:
+        # What a text between tags may hold in this format.
+        def takes(guard: _Guard, texts: tuple[str, ...]) -> bool:
+            look.hole = hole._replace(guard=guard)
             written = (self.write({_KEYS[0]: text}) for text in texts)
             return all(self._agrees(look, text) is True for text in written)
 
-        if not takes(_TAGS):
-            return None
-        return tagged._replace(takes_space=takes(_SPACED), takes_references=takes(_REFERENCES))
+        if not takes(guard, _NO_TAGS):
+            if not hole.untyped:
+                raise _Unlearned
+            look.hole = hole._replace(guard=None, tagged=None)
+            return
+        for flag, texts in (
+            ("takes_tags", _TAGS), ("takes_space", _SPACED), ("takes_references", _REFERENCES),
+        ):  # fmt: skip
+            free = guard._replace(**{flag: True})  # type: ignore[arg-type]
+            guard = free if takes(free, texts) else guard
+        look.hole = hole._replace(guard=guard)
 
     def _with(self, tokens: list[_Token], arguments: dict[str, Value]) -> str | None:
         try:
@@ -1059,27 +1209,63 @@ def _sign_of(spaces: list[str]) -> str:
     return min(filter(None, spaces), key=len, default="")
 
 
-def _parameters_of(
-    units: list[tuple[_Unit, Any]], sep: str, loose: bool, untyped: bool, stops: str
+def _with_units(
+    hole: _Parameters, units: list[tuple[_Unit, Any]], sep: str, loose: bool
 ) -> _Parameters:
     # Each kind has two groups: of the name and of the text.
     kinds = [unit.pattern(2 * n + 1, "(") for n, (unit, _) in enumerate(units)]
-    constants = {2 * n + 2: kind for n, (_, kind) in enumerate(units)}
     between = re.escape(sep.rstrip()) + " ?" if loose else re.escape(sep)
-    return _Parameters(
-        re.compile(_row([unit for unit, _ in units], between)), re.compile("|".join(kinds)),
-        constants, untyped, stops,
-    )  # fmt: skip
+    return hole._replace(
+        row=re.compile(_row([unit for unit, _ in units], between)),
+        unit=re.compile("|".join(kinds)),
+        constants={2 * n + 2: kind for n, (_, kind) in enumerate(units)},
+    )
 
 
-def _tagged(unit: _Unit, sep: str, around: str) -> _Tagged | None:
-    # around: what is written around the parameters
+def _inside(quote: str, escapes: bool) -> str:
+    plain = rf"[^{quote}\\\x00-\x1f]*"
+    return rf"{plain}(?:\\[\\'\"nrt]{plain})*" if escapes else plain
+
+
+def _guard(string: _Unit, around: str) -> _Guard | None:
+    # None where a text ends with what it begins with, as in quotes.
+    before, after = string.opener.split("\0")
+    if string.closer.lstrip()[:1] not in ("<", "]") or string.opener.endswith(string.closer):
+        return None
+    words = re.findall(r"[A-Za-z]\w+", f"{before} {after} {string.closer} {around}")
+    return _Guard(frozenset(words) - {_NAME} | FORMAT_WORDS)
+
+
+def _tagged(unit: _Unit, sep: str) -> _Tagged | None:
     before, after = unit.opener.split("\0")
-    if "\1" in unit.closer or unit.closer.lstrip()[:1] != "<":
+    if "\1" in unit.closer:
         return None
     head = re.compile(f"{re.escape(before)}({_KEY}){re.escape(after)}")
-    words = re.findall(r"[A-Za-z]\w+", f"{before} {after} {unit.closer} {around}")
-    return _Tagged(head, unit.closer, sep, frozenset(words) | FORMAT_WORDS)
+    return _Tagged(head, unit.closer, sep)
+
+
+def _notation(strings: list[_Unit], words: list[tuple[str, str]], kind: Any) -> _Notation | None:
+    # strings: in the quotes that a text may have
+    quotes = [(re.escape(unit.closer), unit.text) for unit in strings]
+    if not all(unit.closer and unit.opener.endswith(unit.closer) for unit in strings):
+        return None
+    item = "|".join((
+        *(f"{quote}(?:{text}){quote}" for quote, text in quotes), *_NUMBERS.values(),
+        *(re.escape(word) for word, _ in words), _BARE_KEY.pattern, "[,:] ?",
+    ))  # fmt: skip
+    pattern = rf"[\[{{](?:{item})*[\]}}]"
+    for _ in range(_LEVELS_INSIDE):
+        pattern = rf"[\[{{](?:{item}|{pattern})*[\]}}]"
+    inside = re.compile("|".join(f"{quote}({text}){quote}" for quote, text in quotes))
+    return _Notation(inside, pattern, tuple(words), kind is _QUOTED)
+
+
+def _box_kind(box: _Unit, value: Value, kind: Any, notation: _Notation | None) -> Any:
+    # How a list or an object is read that is written so, None if in no known way.
+    for found, text in ((_JSON, box.text), (_JSON_REFERENCED, unescape(box.text))):
+        if _json_value(text) == value and (found is _JSON) == (kind is not _REFERENCED):
+            return found
+    return _NOTATION if notation and notation.read(box.text) == value else None
 
 
 def _first_words(words: frozenset[str]) -> list[str]:
