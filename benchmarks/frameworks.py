@@ -44,9 +44,9 @@ def _module(name: str) -> Any:
     return module
 
 
-COMMON = _module("common")
-SCRIPTS: Mapping[str, list[str]] = COMMON.SCRIPTS
-CELLS = tuple(COMMON.EXPECTED)
+SHARED = _module("cells")
+SCRIPTS: Mapping[str, list[str]] = SHARED.SCRIPTS
+CELLS = tuple(SHARED.EXPECTED)
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ def cells_of(recipe: Recipe, way: str, python: Path, folder: Path) -> dict[str, 
         print(done.stdout, done.stderr)
     # Some frameworks have last words of their own.
     for line in reversed(done.stdout.splitlines()):
-        if line.startswith(COMMON.MARK):
-            found: dict[str, str] = json.loads(line.removeprefix(COMMON.MARK))
+        if line.startswith(SHARED.MARK):
+            found: dict[str, str] = json.loads(line.removeprefix(SHARED.MARK))
             return found
     return dict.fromkeys(CELLS, f"it ended with {done.returncode}: {done.stderr[-300:]}")
 
@@ -242,11 +242,11 @@ def main() -> int:
     print("\n".join(table_of(results)))
     print("\n".join(failures), file=sys.stderr)
     if options.write:
-        page = COMMON.PAGE.read_text("utf-8")
+        page = SHARED.PAGE.read_text("utf-8")
         head, mark, rest = page.partition("<!-- measured: frameworks -->\n")
         tail = rest.partition("<!-- end -->")[2]
         lines = "\n".join(table_of(results))
-        COMMON.PAGE.write_text(f"{head}{mark}{lines}\n<!-- end -->{tail}", "utf-8")
+        SHARED.PAGE.write_text(f"{head}{mark}{lines}\n<!-- end -->{tail}", "utf-8")
     return 1 if failures else 0
 
 

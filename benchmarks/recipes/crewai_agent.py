@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import common
+import cells
 from crewai import Agent
 from crewai.tools import tool
 from pydantic import BaseModel
@@ -17,12 +17,12 @@ class Weather(BaseModel):
     days: int
 
 
-TOOLS = [tool("get_weather")(common.get_weather), tool("now")(common.now)]
+TOOLS = [tool("get_weather")(cells.get_weather), tool("now")(cells.now)]
 
 
 def whole(cell: str, *, stream: bool = False, tools: bool = True, **more: Any) -> Any:
     """The last words of an agent."""
-    llm = common.block("CrewAI", cell)["llm"]
+    llm = cells.block("CrewAI", cell)["llm"]
     llm.stream = stream
     agent = Agent(
         role="forecaster",
@@ -38,21 +38,21 @@ def whole(cell: str, *, stream: bool = False, tools: bool = True, **more: Any) -
 
 def alone(cell: str, **more: Any) -> Any:
     """The last words of the LLM alone."""
-    llm = common.block("CrewAI", cell)["llm"]
+    llm = cells.block("CrewAI", cell)["llm"]
     llm.stream = more.pop("stream", False)
     return llm.call("Hello", **more)
 
 
 def schema(cell: str) -> Any:
     """A structured answer."""
-    llm = common.block("CrewAI", cell)["llm"]
+    llm = cells.block("CrewAI", cell)["llm"]
     answer = llm.call("Weather?", response_model=Weather)
     return answer if isinstance(answer, str) else answer.model_dump_json()
 
 
 if __name__ == "__main__":
-    in_process = "--litellm" in common.sys.argv
-    common.run(
+    in_process = "--litellm" in cells.sys.argv
+    cells.run(
         {
             **dict.fromkeys(
                 ("whole", "parallel", "three turns", "tool error", "malformed call"),

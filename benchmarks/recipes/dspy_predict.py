@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import common
+import cells
 import dspy
 
-TOOLS = {tool.__name__: dspy.Tool(tool) for tool in (common.get_weather, common.now)}
+TOOLS = {tool.__name__: dspy.Tool(tool) for tool in (cells.get_weather, cells.now)}
 
 
 class Ask(dspy.Signature):
@@ -20,7 +20,7 @@ class Ask(dspy.Signature):
 
 def calls(cell: str, last: str) -> str:
     """Make the calls of one answer; `last` are the words of ours that follow."""
-    names = common.block("dspy", cell)
+    names = cells.block("dspy", cell)
     with dspy.context(lm=names["lm"], adapter=names["adapter"]):
         answer = dspy.Predict(Ask)(question="Weather?", tools=list(TOOLS.values()))
     for call in answer.tool_calls.tool_calls:
@@ -30,24 +30,24 @@ def calls(cell: str, last: str) -> str:
 
 def text(cell: str, **more: Any) -> Any:
     """The model alone."""
-    answer = common.block("dspy", cell)["lm"]("Hello", **more)[0]
+    answer = cells.block("dspy", cell)["lm"]("Hello", **more)[0]
     return answer["text"] if isinstance(answer, dict) else answer
 
 
 def malformed(cell: str) -> str:
     """A call that nobody can read is no call."""
-    names = common.block("dspy", cell)
+    names = cells.block("dspy", cell)
     with dspy.context(lm=names["lm"], adapter=names["adapter"]):
         answer = dspy.Predict(Ask)(question="Weather?", tools=list(TOOLS.values()))
     if answer.tool_calls is None:
-        raise common.Limit("dspy gives None for the calls, and leaves the text out")
+        raise cells.Limit("dspy gives None for the calls, and leaves the text out")
     return "a call came"
 
 
 if __name__ == "__main__":
-    form = {"type": "json_schema", "json_schema": {"name": "w", "schema": common.WEATHER_SCHEMA}}
+    form = {"type": "json_schema", "json_schema": {"name": "w", "schema": cells.WEATHER_SCHEMA}}
     one = "a Predict is one turn; dspy's own loop, ReAct, asks for calls in its own text"
-    common.run(
+    cells.run(
         {
             "whole": lambda cell: calls(cell, "It is sunny."),
             "stream": "dspy streams fields of text, no calls",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import common
+import cells
 from inspect_ai.model import (
     ChatMessageUser,
     GenerateConfig,
@@ -36,7 +36,7 @@ def weather() -> Tool:
             days: how many days
         """
         try:
-            return common.get_weather(city, days)
+            return cells.get_weather(city, days)
         except ValueError as e:
             raise ToolError(str(e)) from e
 
@@ -49,7 +49,7 @@ def time() -> Tool:
 
     async def execute() -> str:
         """The time."""
-        return common.now()
+        return cells.now()
 
     return execute
 
@@ -58,7 +58,7 @@ def loop(cell: str, *, tools: bool = True, config: Any = None, choice: Any = Non
     """The last words of the model's own loop."""
 
     async def work() -> str:
-        model = common.block("inspect-ai", cell)["model"]
+        model = cells.block("inspect-ai", cell)["model"]
         messages: list[Any] = [ChatMessageUser(content="What is the weather?")]
         offered = [weather(), time()] if tools else []
         given = config or GenerateConfig()
@@ -78,7 +78,7 @@ def loop(cell: str, *, tools: bool = True, config: Any = None, choice: Any = Non
 
 if __name__ == "__main__":
     schema = ResponseSchema(name="w", json_schema=json_schema(Weather))
-    common.run(
+    cells.run(
         {
             **dict.fromkeys(
                 ("whole", "parallel", "three turns", "tool error", "malformed call"), loop

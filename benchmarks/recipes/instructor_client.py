@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import common
+import cells
 import instructor
 from pydantic import BaseModel
 
@@ -26,27 +26,27 @@ ASKED: dict[str, Any] = {"messages": [{"role": "user", "content": "What is the w
 
 def ask(cell: str, script: str = "", **more: Any) -> Any:
     """The answer of a cell; script: the cell whose words the model says."""
-    client = common.block("instructor", script or cell)["client"]
+    client = cells.block("instructor", script or cell)["client"]
     return client.chat.completions.create(**{"response_model": get_weather, **ASKED, **more})
 
 
 def use(*answers: Any) -> str:
     """Call the tool that each answer names."""
     for answer in answers:
-        common.get_weather(answer.city, answer.days)
+        cells.get_weather(answer.city, answer.days)
     return "It is sunny." if len(answers) == 1 else "Both are sunny."
 
 
 def stream(cell: str) -> str:
     """A model that fills up while it comes."""
-    client = common.block("instructor", "instructor stream")["client"]
+    client = cells.block("instructor", "instructor stream")["client"]
     *_, last = client.chat.completions.create_partial(response_model=get_weather, **ASKED)
     return use(last)
 
 
 def parallel(cell: str) -> str:
     """Several models in one answer."""
-    client = common.block("instructor", cell)["client"]
+    client = cells.block("instructor", cell)["client"]
     inner = instructor.from_openai(client.client, mode=instructor.Mode.PARALLEL_TOOLS)
     answers = inner.chat.completions.create(
         response_model=Iterable[get_weather | now], model=cell.replace(" ", "+"), **ASKED
@@ -71,7 +71,7 @@ def malformed(cell: str) -> str:
 
 def schema(cell: str) -> Any:
     """A model by response_format."""
-    client = common.block("instructor", cell)["client"]
+    client = cells.block("instructor", cell)["client"]
     inner = instructor.from_openai(client.client, mode=instructor.Mode.JSON_SCHEMA)
     return inner.chat.completions.create(
         response_model=get_weather, model=cell.replace(" ", "+"), **ASKED
@@ -80,8 +80,8 @@ def schema(cell: str) -> Any:
 
 if __name__ == "__main__":
     litellm = "from_litellm gives the client no other mode"
-    in_process = "--litellm" in common.sys.argv
-    common.run(
+    in_process = "--litellm" in cells.sys.argv
+    cells.run(
         {
             "whole": lambda cell: use(ask(cell, "choice")),
             "stream": stream if not in_process else "create_partial needs instructor's own client",

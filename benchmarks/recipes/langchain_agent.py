@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import common
+import cells
 from langchain.agents import create_agent
 from langchain.agents.middleware import wrap_tool_call
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
-TOOLS = [tool(common.get_weather), tool(common.now)]
+TOOLS = [tool(cells.get_weather), tool(cells.now)]
 
 
 class Weather(BaseModel):
@@ -32,7 +32,7 @@ def told(request: Any, handler: Any) -> Any:
 
 def model_of(cell: str) -> Any:
     """The chat model of a cell."""
-    return common.block("LangChain", cell)["model"]
+    return cells.block("LangChain", cell)["model"]
 
 
 def whole(cell: str) -> Any:
@@ -57,12 +57,12 @@ def choice(cell: str) -> Any:
     bound = model_of(cell).bind_tools(TOOLS, tool_choice="any")
     answer = bound.invoke("What is the weather?")
     (call,) = answer.tool_calls
-    common.get_weather(**call["args"])
+    cells.get_weather(**call["args"])
     return "It is sunny."
 
 
 if __name__ == "__main__":
-    common.run(
+    cells.run(
         {
             **dict.fromkeys(
                 ("whole", "parallel", "three turns", "tool error", "malformed call"), whole

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import common
+import cells
 from agents import Agent, ModelSettings, Runner, function_tool, set_tracing_disabled
 from pydantic import BaseModel
 
 set_tracing_disabled(True)
-TOOLS = [function_tool(common.get_weather), function_tool(common.now)]
+TOOLS = [function_tool(cells.get_weather), function_tool(cells.now)]
 
 
 class Weather(BaseModel):
@@ -22,7 +22,7 @@ class Weather(BaseModel):
 
 def agent(cell: str, **more: Any) -> Any:
     """The agent of a cell."""
-    model = common.block("openai-agents", cell)["model"]
+    model = cells.block("openai-agents", cell)["model"]
     return Agent(name="a", model=model, **{"tools": TOOLS, **more})
 
 
@@ -45,7 +45,7 @@ def stream(cell: str, **more: Any) -> Any:
 
 if __name__ == "__main__":
     forced = ModelSettings(tool_choice="required")
-    common.run(
+    cells.run(
         {
             **dict.fromkeys(
                 ("whole", "parallel", "three turns", "tool error", "malformed call"), whole

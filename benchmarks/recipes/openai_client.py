@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import common
+import cells
 
 
 def loop(cell: str, *, stream: bool = False, tools: bool = True, **more: Any) -> str:
     """Ask until no tool is called; the last words."""
-    client = common.block("openai client", cell)["client"]
+    client = cells.block("openai client", cell)["client"]
     messages: list[Any] = [{"role": "user", "content": "What is the weather?"}]
     while True:
         asked = {"model": cell.replace(" ", "+"), "messages": messages, **more}
         if tools:
-            asked["tools"] = common.OPENAI_TOOLS
+            asked["tools"] = cells.OPENAI_TOOLS
         content, calls = told(client, asked, stream)
         if not calls:
             return content or ""
@@ -46,7 +46,7 @@ def told(client: Any, asked: dict[str, Any], stream: bool) -> tuple[str | None, 
 
 def result_of(call: Any) -> dict[str, Any]:
     """The result of a call as a message."""
-    function = getattr(common, call["function"]["name"])
+    function = getattr(cells, call["function"]["name"])
     try:
         content = function(**json.loads(call["function"]["arguments"]))
     except ValueError as e:
@@ -54,9 +54,9 @@ def result_of(call: Any) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call["id"], "content": content}
 
 
-SCHEMA = {"type": "json_schema", "json_schema": {"name": "w", "schema": common.WEATHER_SCHEMA}}
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "w", "schema": cells.WEATHER_SCHEMA}}
 if __name__ == "__main__":
-    common.run(
+    cells.run(
         {
             **dict.fromkeys(
                 ("whole", "parallel", "three turns", "tool error", "malformed call"), loop

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import common
+import cells
 
 ONE = "an eval asks once, and calls no tools"
 
@@ -17,13 +17,13 @@ ONE = "an eval asks once, and calls no tools"
 def output(cell: str, *, tools: bool = True, **config: Any) -> Any:
     """What promptfoo says of the one answer."""
     with tempfile.TemporaryDirectory() as folder:
-        text = common.text_of("promptfoo", cell)
+        text = cells.text_of("promptfoo", cell)
         if not tools:
             text = text.replace("tools: file://tools.json", "max_tokens: 100")
         for name, value in config.items():
             text = text.replace("apiKey: none", f"apiKey: none\n      {name}: {json.dumps(value)}")
         Path(folder, "promptfooconfig.yaml").write_text(text, "utf-8")
-        Path(folder, "tools.json").write_text(json.dumps(common.OPENAI_TOOLS), "utf-8")
+        Path(folder, "tools.json").write_text(json.dumps(cells.OPENAI_TOOLS), "utf-8")
         quiet = ("TELEMETRY", "UPDATE", "REMOTE_GENERATION", "SHARING")
         done = subprocess.run(
             [os.environ["RECIPE_PROMPTFOO"], "eval", "--no-cache", "-o", "out.json"],
@@ -58,13 +58,13 @@ def calls(cell: str, last: str, **config: Any) -> str:
     listed = found if isinstance(found, list) else found["tool_calls"]
     for call in listed:
         function = call["function"]
-        getattr(common, function["name"])(**json.loads(function["arguments"]))
+        getattr(cells, function["name"])(**json.loads(function["arguments"]))
     return last
 
 
 if __name__ == "__main__":
-    form = {"type": "json_schema", "json_schema": {"name": "w", "schema": common.WEATHER_SCHEMA}}
-    common.run(
+    form = {"type": "json_schema", "json_schema": {"name": "w", "schema": cells.WEATHER_SCHEMA}}
+    cells.run(
         {
             "whole": lambda cell: calls(cell, "It is sunny."),
             "stream": "promptfoo asks for whole answers",

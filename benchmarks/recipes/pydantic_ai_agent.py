@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import common
+import cells
 from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResultEvent, ModelRetry, NativeOutput, ToolOutput
 
@@ -20,15 +20,15 @@ class Weather(BaseModel):
 def get_weather(city: str, days: int = 1) -> str:
     """The weather of a city."""
     try:
-        return common.get_weather(city, days)
+        return cells.get_weather(city, days)
     except ValueError as e:
         raise ModelRetry(str(e)) from e
 
 
 def agent(cell: str, **more: Any) -> Any:
     """The agent of a cell."""
-    model = common.block("pydantic-ai", cell)["model"]
-    return Agent(model, **{"tools": [get_weather, common.now], **more})
+    model = cells.block("pydantic-ai", cell)["model"]
+    return Agent(model, **{"tools": [get_weather, cells.now], **more})
 
 
 def whole(cell: str, **more: Any) -> Any:
@@ -39,7 +39,7 @@ def whole(cell: str, **more: Any) -> Any:
 def choice(cell: str) -> str:
     """A structured answer by a tool, which pydantic-ai forces."""
     answer = whole(cell, tools=[], output_type=ToolOutput(Weather, name="get_weather"))
-    common.get_weather(answer.city, answer.days)
+    cells.get_weather(answer.city, answer.days)
     return "It is sunny."
 
 
@@ -58,7 +58,7 @@ def stream(cell: str, **more: Any) -> Any:
 
 
 if __name__ == "__main__":
-    common.run(
+    cells.run(
         {
             **dict.fromkeys(
                 ("whole", "parallel", "three turns", "tool error", "malformed call"), whole

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import common
+import cells
 from smolagents import LogLevel, ToolCallingAgent, tool
 
-TOOLS = [tool(common.get_weather), tool(common.now)]
+TOOLS = [tool(cells.get_weather), tool(cells.now)]
 ONE_CALL = "every turn is a forced call, and that is one call"
 
 
 def agent(cell: str, **more: Any) -> Any:
     """The agent of a cell; the model says the words for smolagents."""
-    model = common.block("smolagents", f"smolagents {cell}")["model"]
+    model = cells.block("smolagents", f"smolagents {cell}")["model"]
     return ToolCallingAgent(TOOLS, model, max_steps=5, verbosity_level=LogLevel.OFF, **more)
 
 
@@ -30,14 +30,14 @@ def stream(cell: str) -> Any:
 
 def text(cell: str) -> Any:
     """The model alone, without tools."""
-    model = common.block("smolagents", cell)["model"]
+    model = cells.block("smolagents", cell)["model"]
     asked = [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]
     return model.generate(asked).content
 
 
 def streamed_text(cell: str) -> Any:
     """The same, streamed."""
-    model = common.block("smolagents", cell)["model"]
+    model = cells.block("smolagents", cell)["model"]
     asked = [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}]
     return "".join(delta.content or "" for delta in model.generate_stream(asked))
 
@@ -52,14 +52,14 @@ def malformed(cell: str) -> Any:
 
 def schema(cell: str) -> Any:
     """The model alone, with a response_format."""
-    model = common.block("smolagents", cell)["model"]
+    model = cells.block("smolagents", cell)["model"]
     asked = [{"role": "user", "content": [{"type": "text", "text": "Weather?"}]}]
-    form = {"type": "json_schema", "json_schema": {"name": "w", "schema": common.WEATHER_SCHEMA}}
+    form = {"type": "json_schema", "json_schema": {"name": "w", "schema": cells.WEATHER_SCHEMA}}
     return model.generate(asked, response_format=form).content
 
 
 if __name__ == "__main__":
-    common.run(
+    cells.run(
         {
             **dict.fromkeys(("whole", "three turns", "tool error", "choice"), whole),
             "stream": stream,

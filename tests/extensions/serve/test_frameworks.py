@@ -29,7 +29,7 @@ def test_a_recipe_works_in_its_framework(recipe: frameworks.Recipe, way: str) ->
 
 
 def test_every_recipe_stands_in_the_page() -> None:
-    page = frameworks.COMMON.PAGE.read_text("utf-8")
+    page = frameworks.SHARED.PAGE.read_text("utf-8")
     headings = re.findall(r"^### (.*)$", page, re.M)
     for recipe in frameworks.FRAMEWORKS:
         section = page.partition(f"\n### {recipe.name}\n")[2].partition("\n### ")[0]
@@ -41,7 +41,7 @@ def test_every_recipe_stands_in_the_page() -> None:
 
 
 def test_the_table_of_the_page_has_no_failure() -> None:
-    page = frameworks.COMMON.PAGE.read_text("utf-8")
+    page = frameworks.SHARED.PAGE.read_text("utf-8")
     table = page.partition("<!-- measured: frameworks -->")[2].partition("<!-- end -->")[0]
     assert "fails" not in table
     for recipe in frameworks.FRAMEWORKS:
