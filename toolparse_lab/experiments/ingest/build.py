@@ -426,21 +426,24 @@ class _Building:
         cluster = f"metadata_{CONVERSATION}" if log.conversations or self._shared else ""
         if CONVERSATION in self._varying:
             cluster = ""
-        # Without the metadata that belongs to rows, and without credentials, for which the
-        # environment is looked through once for all cases.
+        # Without the metadata that belongs to rows, and without credentials; some at a time in the
+        # place of what they were, since there may be a million.
         cases = list(self._cases.values())
-        members = [
-            [case.input, {k: v for k, v in self._metadata(case) if k not in self._varying}]
-            for case in cases
-        ]
-        clean = [
-            case
-            if input is case.input and metadata == case.metadata
-            else replace(case, input=input, metadata=metadata)
-            for case, (input, metadata) in zip(cases, redact_strings(members), strict=True)
-        ]
+        self._cases.clear()
+        for at in range(0, len(cases), _BATCH):
+            some = cases[at : at + _BATCH]
+            members = [
+                [case.input, {k: v for k, v in self._metadata(case) if k not in self._varying}]
+                for case in some
+            ]
+            cases[at : at + _BATCH] = [
+                case
+                if input is case.input and metadata == case.metadata
+                else replace(case, input=input, metadata=metadata)
+                for case, (input, metadata) in zip(some, redact_strings(members), strict=True)
+            ]
         return Plan(
-            Cases(clean, self._source.name, skipped),
+            Cases(cases, self._source.name, skipped),
             self._models,
             tuple(arm for arm, _ in self._arms.values()),
             max(self._trials.values()),
