@@ -1119,7 +1119,7 @@ class _Learner:
                 look.bars, look.fixed_marks = (*look.bars, bar), None
         # What not every format takes.
         empty = self._with(tokens, {})
-        if empty is not None and self._agrees(look, empty) is False:
+        if empty is None or self._agrees(look, empty) is not True:
             look.takes_empty = False
         look.takes_words = True
         if self.read(_WORDS_BEFORE + base) is None:
