@@ -395,14 +395,14 @@ def test_an_answer_of_ollama_says_who_wrote_it_and_its_calls_are_no_repair(lab: 
 
 
 def test_arguments_that_a_log_kept_as_objects_are_no_repair(lab: tp.Lab) -> None:
-    function = {"name": "get_weather", "arguments": {"city": "Oslo"}}
-    called = {"tool_calls": [{"type": "function", "function": function}]}
+    function: dict[str, Any] = {"name": "get_weather", "arguments": {"city": "Oslo"}}
+    called: dict[str, Any] = {"tool_calls": [{"type": "function", "function": function}]}
     langchain = {
         "type": "ai",
         "content": "",
         "tool_calls": [{"name": "get_weather", "args": function["arguments"]}],
     }
-    log = {
+    log: dict[str, dict[str, Any]] = {
         "column": {"tool_calls": [function]}, "message": {"response": message(**called)},
         "langchain": {"response": langchain}, "served": {"response": response(None, **called)},
     }  # fmt: skip

@@ -189,7 +189,7 @@ def python_calls(reader: Reader, text: str) -> int:
     return count
 
 
-ORDINARY = (
+ORDINARY: tuple[dict[str, Any], ...] = (
     {"text": "https://x.org/a?b=1&c=2", "n": 3}, {"text": "def f(x):\n    return x < 2 and x > 1"},
     {"text": "C:\\x\\y.txt"}, {"text": 'He said "yes" (again): it\'s 5% off.'},
     {"tags": ["src/a.py", "it's, ok"], "n": -1}, {"tags": []}, {"where": {"city": "Oslo", "days": 3}},

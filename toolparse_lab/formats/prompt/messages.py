@@ -190,7 +190,11 @@ def shots_for(
     count: int,
     target: Iterable[Mapping[str, Any]] | None = None,
 ) -> tuple[Shot, ...]:
-    """Return the examples that `explain_tools` shows, which give away neither input nor target."""
+    """Return the examples that `explain_tools` shows, which give away neither input nor target.
+
+    Raises BadOptions for a count that is none from 0 to 16.
+    """
+    _check_few_shot(count)
     text = "\n".join([_text_of(message) for message in _read_input(case_input)])
     return make_shots(specs, count, text=text, target=target)
 

@@ -138,7 +138,9 @@ class ChunkReader:
             return (chunk,)
         if not choices:  # the usage, or before the first text what a provider says of the prompt
             return (*self.close(), chunk) if self._ended else (chunk,)
-        self._last = chunk
+        # What waits for the end goes out like this one, and must not say the usage again.
+        if self._last is None or getattr(chunk, "usage", None) is None:
+            self._last = chunk
         if len(self._received) <= _MOST_RECEIVED:
             self._received.append(chunk)
         if len(choices) == 1:
