@@ -12,7 +12,7 @@ from tests.growth import grows_linearly
 from tests.middleware.test_parity import streamed
 from tests.tables import each_case
 from tests.tools import tool_named
-from toolparse_lab.middleware import Answer, create_stream_parser
+from toolparse_lab.middleware import Answer, create_stream_parser, parse_generated_text
 
 TOOLS = [
     tool_named(
@@ -111,6 +111,15 @@ def test_a_call_that_was_a_thought_is_taken_back() -> None:
     shown, answer = shown_of("hermes", ["I could ", HEAD, REST, " or not.</think>No."])
     assert kinds(shown) == ["start", "delta", "error"]
     assert (answer.tool_calls, answer.finish_reason) == ((), "stop")
+
+
+def test_parts_of_a_whole_answer_have_no_call_that_was_a_thought_or_an_example() -> None:
+    call = HEAD + REST
+    for text in (f"I could {call} or not.</think>No.", f"{call}\n\nShall I do it?"):
+        assert tp.parse(text, "hermes", TOOLS).calls[0].status == "draft"
+        parts = parse_generated_text(tp.protocols()["hermes"], text, TOOLS)
+        assert "tool-call" not in [part["type"] for part in parts]
+        assert call in "".join(part.get("text", "") for part in parts)
 
 
 def test_parts_of_a_stream_show_it_as_well() -> None:

@@ -63,13 +63,18 @@ def parts_of(result: ParseResult) -> list[Part]:
     for index, segment in enumerate(result.segments):
         text, kind = segment.said(result.raw), segment.kind
         if kind in ("call", "recovered"):
-            calls = [call_part(c) for c in by_segment.get(index, ()) if c.readable]
-            # Nothing of an answer may get lost: a call that nobody can read is shown as it was
-            # written.
+            calls = [call_part(c) for c in by_segment.get(index, ()) if _is_made(c)]
+            # Nothing of an answer may get lost: a call that nobody can read, or that was only
+            # thought or shown, is text as it was written.
             parts += calls or [{"type": "text", "text": text}]
         elif kind == "reasoning" or (kind == "text" and text.strip()):
             parts.append({"type": kind, "text": text})
     return parts
+
+
+def _is_made(call: ToolCall) -> bool:
+    # One of an unknown tool too: who runs the parts says so to the model.
+    return call.status in ("ok", "unknown_tool")
 
 
 def call_part(call: ToolCall) -> Part:
@@ -243,19 +248,19 @@ class PartStream:
             self._block += 1
 
     def _calls(self, parts: list[Part], calls: tuple[ToolCall, ...]) -> None:
-        readable = [c for c in calls if c.readable]
+        made = [c for c in calls if _is_made(c)]
         inputs = self._inputs
-        if calls and not readable:
+        if calls and not made:
             parts += inputs.drop(calls) if inputs is not None else ()
             self._text(parts, self.parser.text_of(calls[0].segment.span))
             self._end_text(parts)
-        for call in readable:
+        for call in made:
             part = call_part(call)
             if inputs is not None:
                 parts += inputs.of_call(call, call.name, part["input"])
             parts.append(part)
         if inputs is not None:
-            parts += inputs.drop(c for c in calls if not c.readable)
+            parts += inputs.drop(c for c in calls if not _is_made(c))
         if self.on_error is not None:
             failure = _failure(self.parser.text_of, calls, self.parser.protocol)
             if failure is not None:
